@@ -29,11 +29,12 @@ from simulation.standalone import standalone
 from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.check.check import check_content
 from vumi.check.report import FindingKind
-from vumi.engine import TIMERS_QUEUE, VIEWS_MAX_RECEIVES, VIEWS_QUEUE
+from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.workers.changes import ChangeDelivery
+from vumi.workers.events import MILESTONES_QUEUE
 from vumi.workers.expiry import Expiry
 from vumi.workers.messages import MessageDelivery
 from vumi.workers.views import CommitViewQueue, ViewWorker
@@ -144,7 +145,7 @@ class MachineWorld(World):
         self.queue.release()
         view_queue = NotingViewQueue(self.queue)
         view_queue.world = self
-        self.deliveries = SqliteQueue(self.database, TIMERS_QUEUE, wall)
+        self.deliveries = SqliteQueue(self.database, MILESTONES_QUEUE, wall)
         self.resources = replace(
             standalone(self.database, view_queue, wall, self.settings),
             webhooks=EventSchedule(lambda: self.deliveries, wall),

@@ -178,7 +178,7 @@ class Owners:
             [
                 *[BadgeChange(milestones=aims)] * (2 if aims else 0),
                 BadgeChange(reset=True),
-                BadgeChange(reset=True, base=3),
+                BadgeChange(reset=True, base=random.choice([3, 1_020])),
                 BadgeChange(base=random.choice([0, 1_000])),
                 BadgeChange(frozen=random.choice([True, False, False])),
                 BadgeChange(name=random.choice(self.ids)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,9 +36,12 @@ from vumi.storage.view_clock import ViewClock
 from vumi.workers.changes import ChangeDelivery, archive_changes
 from vumi.workers.events import (
     DELIVERY,
+    MILESTONES_QUEUE,
+    TIMERS_QUEUE,
     EventWorker,
     ProcessClaims,
     distribute_messages,
+    find_queue,
     sweep_step,
 )
 from vumi.workers.expiry import Expiry
@@ -48,12 +52,13 @@ from vumi.workers.views import CommitViewQueue, ViewWorker
 Result = TypeVar("Result")
 
 VIEWS_QUEUE = "vu-mi-views"
-TIMERS_QUEUE = "vu-mi-timers"
 DISTRIBUTION_QUEUE = "vu-mi-distribution"
 VIEWS_MAX_RECEIVES = 1_000
 """The message of a view that is neither young nor old is delivered again until the view is old."""
 DELIVERY_THREADS = 128
 """Events that are delivered concurrently: fewer receivers that hang delay no other event."""
+MILESTONE_THREADS = 64
+"""Webhooks of milestones that are delivered concurrently, on threads of their own."""
 DELIVERY_VISIBILITY_SECONDS = 90
 """Longer than a delivery may take, so that its message is not delivered again meanwhile."""
 NO_LIMITS = NoLimits()
@@ -87,15 +92,17 @@ class Engine:
         self.queue = SqliteQueue(
             self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
         )
-        self._deliveries = SqliteQueue(
-            self._database, TIMERS_QUEUE, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS
+        self._deliveries, self._milestones = (
+            SqliteQueue(self._database, name, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS)
+            for name in (TIMERS_QUEUE, MILESTONES_QUEUE)
         )
+        self._deliveries.route = find_queue
         self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
-        for queue in (self.queue, self._deliveries, self._groups):
+        for queue in (self.queue, self._deliveries, self._milestones, self._groups):
             queue.release()
         self._view_queue = CommitViewQueue(self.queue)
         self._loops: list[Loop] = []
-        self._events: EventWorker | None = None
+        self._events: list[EventWorker] = []
 
     def prepare(self) -> str:
         """Make the resources and the loops after the server got its port.
@@ -133,7 +140,7 @@ class Engine:
         """Return the schedule of webhooks; without events, nothing would deliver them."""
         if Feature.EVENTS not in settings.features:
             return None
-        return EventSchedule(lambda: self._deliveries, self._clock)
+        return EventSchedule(lambda: self._milestones, self._clock)
 
     def _create_first_token(self) -> str:
         """Create and return a token if no operator has one, else return an empty text."""
@@ -183,17 +190,32 @@ class Engine:
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
         groups = MessageDelivery(self._groups, handle, self._clock, self._database.in_one_commit)
-        self._events = EventWorker(self._deliveries, self.resources, DELIVERY_THREADS)
         distribute = Loop("distribute_timers", groups.step)
-        deliver = Loop(DELIVERY, self._events.step)
         self._groups.on_send = distribute.wake
-        self._deliveries.on_send = self._events.on_attempt = deliver.wake
-        return [distribute, deliver, Loop("sweep_timers", partial(sweep_step, self.resources))]
+        sender = self.resources.sender
+        strangers = replace(
+            self.resources,
+            delivery_queue=self._milestones,
+            sender=sender and replace(sender, http=sender.http.for_strangers()),
+        )
+        return [
+            distribute,
+            self._delivery_loop(self.resources, DELIVERY_THREADS),
+            self._delivery_loop(strangers, MILESTONE_THREADS),
+            Loop("sweep_timers", partial(sweep_step, self.resources)),
+        ]
+
+    def _delivery_loop(self, resources: StandaloneResources, threads: int) -> Loop:
+        worker = EventWorker(resources.delivery_queue, resources, threads)
+        self._events.append(worker)
+        loop = Loop(DELIVERY, worker.step)
+        resources.delivery_queue.on_send = worker.on_attempt = loop.wake
+        return loop
 
     def storage_metrics(self) -> StorageMetrics:
         """Return the metrics of the file."""
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
-        names = (VIEWS_QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, *named)
+        names = (VIEWS_QUEUE, TIMERS_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
         return StorageMetrics(self._database, self._folder / FILE, names, self._clock)
 
     def start(self) -> None:
@@ -204,7 +226,7 @@ class Engine:
         """End the loops and close the file; queued messages are delivered after the next start."""
         for loop in self._loops:
             loop.stop()
-        if self._events:
-            self._events.stop()
+        for worker in self._events:
+            worker.stop()
         self._database.close()
         self._lock.close()

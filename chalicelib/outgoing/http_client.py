@@ -7,11 +7,13 @@ was checked (`urls.permitted`), TLS verifies the name, and one deadline covers a
 from __future__ import annotations
 
 import io
+import math
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from chalicelib.lazy import lazy
@@ -23,6 +25,7 @@ from chalicelib.outgoing.urls import (
     Url,
     check_url,
     permitted,
+    resolve_for_stranger,
 )
 from chalicelib.units import Seconds
 
@@ -41,6 +44,8 @@ CALL_SECONDS = 10.0
 MAX_ADDRESSES = 4
 """The maximum number of addresses of a name that are tried."""
 MAX_ANSWER_BYTES = 64 * 1024
+MAX_STRANGERS_REQUESTS = 8
+"""Concurrent requests for strangers to one address, whatever names it has."""
 
 
 class CallError(Exception):
@@ -84,7 +89,7 @@ class HttpClient:
 
     `allowed` are the private networks that may be called. `seconds` is the time for one whole
     request: resolving, connecting, sending and reading. An answer may have `max_bytes`. Redirects
-    are not followed, and no proxy is used.
+    are not followed, and no proxy is used. `connected` has an address once for each request to it.
     """
 
     allowed: Allowed
@@ -93,6 +98,13 @@ class HttpClient:
     trust: Callable[[], ssl.SSLContext] = lambda: tls.SYSTEM_TRUST
     seconds: Seconds = CALL_SECONDS
     max_bytes: int = MAX_ANSWER_BYTES
+    max_requests: float = math.inf
+    connected: list[str] = field(default_factory=list)
+
+    def for_strangers(self) -> HttpClient:
+        """Return a client of strangers' URLs, which share a few slots."""
+        resolver = partial(resolve_for_stranger, self.resolver)
+        return replace(self, resolver=resolver, connected=[], max_requests=MAX_STRANGERS_REQUESTS)
 
     def call(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
@@ -115,10 +127,22 @@ class HttpClient:
         addresses = permitted(url, self.allowed, self.resolver, deadline.seconds_left())
         with (
             _connect(addresses, url.port, deadline) as plain,
+            self._hold_slot(plain),
             self._secure(plain, url, deadline) as wire,
         ):
             _send(wire, _write_request(method, url, headers, body), deadline)
             return read_answer(wire, deadline, method, self.max_bytes)
+
+    @contextmanager
+    def _hold_slot(self, connection: socket.socket) -> Iterator[None]:
+        address = connection.getpeername()[0]
+        self.connected.append(address)
+        try:
+            if self.connected.count(address) > self.max_requests:
+                raise Unreachable(f"{self.max_requests} other requests are sent to this address")
+            yield
+        finally:
+            self.connected.remove(address)
 
     def _secure(self, plain: socket.socket, url: Url, deadline: Deadline) -> socket.socket:
         if url.scheme == "http":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from threading import Thread
+from threading import BoundedSemaphore, Thread
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -26,6 +26,8 @@ MAX_NAME_CHARACTERS = 253
 DEFAULT_PORTS = {"https": 443, "http": 80}
 PORTS = (443, 8443)
 DNS_SECONDS = 5.0
+STRANGERS_SLOTS = BoundedSemaphore(16)
+"""Slots for the names of strangers, of which one machine resolves fewer than it has threads."""
 
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -223,6 +225,16 @@ def resolve(
     if not records:
         raise Unreachable(f"{url.host[:80]} does not resolve to an address")
     return tuple(dict.fromkeys(ip_address(record[4][0]) for record in records))
+
+
+def resolve_for_stranger(resolver: Resolver, *arguments: Any, **options: Any) -> Sequence[Record]:
+    """Resolve a name in a slot, also on an abandoned thread. Raises `Unreachable` without one."""
+    if not STRANGERS_SLOTS.acquire(blocking=False):
+        raise Unreachable("too many host names are being resolved: try again in 30 s")
+    try:
+        return resolver(*arguments, **options)
+    finally:
+        STRANGERS_SLOTS.release()
 
 
 def _run_resolver(answer: Future[Sequence[Record]], resolver: Resolver, url: Url) -> None:

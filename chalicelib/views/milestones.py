@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from chalicelib.http.times import to_iso8601
@@ -36,6 +36,9 @@ TYPE = "badge.milestone"
 ID_CHARACTERS = 32
 MAX_MILESTONES = 5
 """The maximum number of milestones of a badge."""
+MAX_SENT_A_DAY = 20
+"""The maximum number of webhooks that a badge sends in a day, however its milestones change."""
+DAY: Milliseconds = 86_400_000
 MAX_WRITES = MAX_MILESTONES + 1
 """Writes that milestones add to a transaction: their events, and their item."""
 
@@ -92,12 +95,17 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Milestones:
-    """All milestones of a badge, the digest of the owner who set them, and the latest `set_at`."""
+    """All milestones of a badge, the digest of the owner who set them, and the latest `set_at`.
+
+    `sent` has the counts that were sent within a day, each with its time, because the owner may
+    begin a new life, or set them again, at any time.
+    """
 
     badge_id: str
     owner: str = ""
     milestones: tuple[Milestone, ...] = ()
     set_at: Milliseconds = 0
+    sent: Mapping[str, Milliseconds] = field(default_factory=dict)
 
     @classmethod
     def of(cls, badge_id: str, item: Mapping[str, Value]) -> Milestones:
@@ -109,7 +117,11 @@ class Milestones:
         if not isinstance(given, list):
             raise TypeError(f"milestones is {given!r}, expected a list")
         decoded = tuple(map(_decode, given))
-        return cls(badge_id, text(item, "owner"), decoded, number(item, "set_at"))
+        sent = item.get("sent", {})
+        if not isinstance(sent, dict):
+            raise TypeError(f"sent is {sent!r}, expected a map")
+        times = {count: number(sent, count) for count in sent}
+        return cls(badge_id, text(item, "owner"), decoded, number(item, "set_at"), times)
 
     @property
     def next(self) -> int:
@@ -122,7 +134,7 @@ class Milestones:
         pk, sk = keys.milestones(self.badge_id)
         stored: list[Value] = [asdict(one) for one in self.milestones]
         item: Item = {"PK": pk, "SK": sk, "owner": self.owner, "milestones": stored}
-        return Put({**item, "set_at": self.set_at})
+        return Put({**item, "set_at": self.set_at, "sent": {**self.sent}})
 
     def rearm(self) -> Milestones:
         """Return the milestones of a new life, of which none is reached."""
@@ -143,15 +155,20 @@ class Milestones:
     def reach(self, table: Table, passage: Passage, webhooks: WebhookSchedule) -> Reached:
         """Return the writes that mark the milestones that a badge reaches, and send them.
 
-        An event that an import has brought is left as it is. Raises `StorageError`.
+        One that was sent within a day is only marked. An event that an import has brought is left
+        as it is. Raises `StorageError`.
         """
         unreached = (one for one in self.milestones if not one.reached)
         passed = [one for one in unreached if one.count <= passage.shown]
         marked = [
             replace(one, reached=passage.at) if one in passed else one for one in self.milestones
         ]
-        after = replace(self, milestones=tuple(marked))
-        puts = [webhooks.put(self._webhook(one, passage)) for one in passed]
+        recent = {count: at for count, at in self.sent.items() if passage.at < at + DAY}
+        unsent = [one for one in passed if str(one.count) not in recent]
+        unsent = unsent[: MAX_SENT_A_DAY - len(recent)]
+        sent = recent | {str(one.count): passage.at for one in unsent}
+        after = replace(self, milestones=tuple(marked), sent=sent)
+        puts = [webhooks.put(self._webhook(one, passage)) for one in unsent]
         events = tuple(put for put in puts if table.get(put.key) is None)
         return Reached(after.next, (after.put, *events), events)
 

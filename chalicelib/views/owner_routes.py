@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
@@ -21,7 +22,7 @@ from chalicelib.resources import Resources
 from chalicelib.views import counting, ids
 
 if TYPE_CHECKING:
-    from chalicelib.outgoing import webhooks
+    from chalicelib.outgoing import urls, webhooks
     from chalicelib.views import milestones
     from chalicelib.views.milestones import Milestone
     from chalicelib.views.owners import (
@@ -44,7 +45,7 @@ else:
     proving = lazy("chalicelib.views.owners.proving")
     requests = lazy("chalicelib.views.owners.requests")
     milestones = lazy("chalicelib.views.milestones")
-    webhooks = lazy("chalicelib.outgoing.webhooks")
+    urls, webhooks = lazy("chalicelib.outgoing.urls"), lazy("chalicelib.outgoing.webhooks")
 
 MILESTONES_SECONDS = 5.0
 """The longest time in which the hosts of all milestones are resolved."""
@@ -155,11 +156,10 @@ def _check_milestones(wanted: Iterable[Milestone], request: Request, resources: 
             " EVENTS=off"
         )
     guards.check_limit(Action.CLAIM, request, resources)
-    urls = {milestone.url for milestone in wanted}
-    for url in urls:
-        webhooks.check_webhook(
-            url, resources.settings, resources.resolver, MILESTONES_SECONDS / len(urls)
-        )
+    resolver = partial(urls.resolve_for_stranger, resources.resolver)
+    named = {milestone.url for milestone in wanted}
+    for url in named:
+        webhooks.check_webhook(url, resources.settings, resolver, MILESTONES_SECONDS / len(named))
 
 
 def _answer_claim(claimed: claiming.ClaimedBadge) -> Response:

@@ -6,10 +6,12 @@ import http.client
 import json
 import re
 import signal
+import socket
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -177,6 +179,55 @@ def test_receivers_that_hang_delay_no_other_event(server: Server, receiver: Rece
         accept(server, delay=0, target={"url": receiver.url("/fine")})
     until(lambda: len(receiver.to("/fine")) == 20)
     assert not receiver.hanging.is_set()
+
+
+@contextmanager
+def accepting_only() -> Iterator[int]:
+    """Listen at all loopback addresses, and answer nothing; yield the port."""
+    with socket.create_server(("0.0.0.0", 0), backlog=512) as listening:  # noqa: S104
+        yield int(listening.getsockname()[1])
+
+
+def begin_milestones(server: Server, badges: int, port: int) -> None:
+    """Send five webhooks for each badge; ten share an address, and no address answers."""
+    for number in range(badges):
+        status, _, answer = server.request("/api/v1/badges", "POST", f'{{"id": "m/{number}"}}')
+        assert status == 201, answer
+        owner = {"Authorization": f"Bearer {json.loads(answer)['secret']}"}
+        url = f"http://127.0.1.{max(number, 9)}:{port}/"
+        goals = [{"count": count, "url": url} for count in range(1, 6)]
+        for change in ({"milestones": goals}, {"base": 10}):
+            path = f"/api/v1/badges?id=m/{number}"
+            status, _, answer = server.request(path, "PATCH", json.dumps(change), owner)
+            assert status == 200, answer
+
+
+def errors_of_active(server: Server) -> set[str | None]:
+    """Return the last errors of all active events, None of those that have none."""
+    path, errors = "/api/v1/events", set[str | None]()
+    page = ask(server, "GET", path)[1]
+    while True:
+        errors |= {one.get("last_error") for one in page["events"]}
+        if "cursor" not in page:
+            return errors
+        page = ask(server, "GET", f"{path}?cursor={page['cursor']}")[1]
+
+
+def test_milestones_whose_receivers_hang_delay_no_event_of_the_operator(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    settings = SETTINGS | {"CLIENT_CLAIMS_PER_MINUTE": "0"}
+    with running(tmp_path, **settings) as server, accepting_only() as port:
+        begin_milestones(server, 40, port)
+        until(
+            lambda: errors_of_active(server) == {None, "8 other requests are sent to this address"}
+        )
+        at = time.time() + 1
+        for number in range(50):
+            moment = datetime.fromtimestamp(at, UTC).isoformat()
+            accept(server, at=moment, target={"url": receiver.url()}, id=f"mine-{number}")
+        until(lambda: receiver.has(50))
+        assert max(post.at for post in receiver.posts) < at + 2
 
 
 def test_an_event_is_attempted_by_its_schedule_then_fails_and_is_redriven(

@@ -90,7 +90,7 @@ ATTRIBUTES = {
     "badge": "alias base count created deleted frozen hot milestone reset today ttl version"
     " watermark",
     "owner": "created digest earlier granted names previous proven",
-    "milestones": "milestones owner set_at",
+    "milestones": "milestones owner sent set_at",
     "day": " ".join(["reset", "version", "views", *HOUR_OF]),
     "view": "ttl",
     "event": "address at attempts batch claim created due kind lease next_at payload request round"

@@ -22,7 +22,7 @@ from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
 from vumi.admin.overview import BadgeOverview
 from vumi.check import rights
-from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
+from vumi.engine import VIEWS_QUEUE
 from vumi.errors import ReportedError
 from vumi.exchange.file_source import FileSource
 from vumi.journals import ArchivedObject, in_folder
@@ -35,6 +35,7 @@ from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable, all_items, removed_items
 from vumi.storage.view_clock import ViewClock
+from vumi.workers.events import TIMERS_QUEUE, find_queue
 
 PAGE_IDS = 1_000
 
@@ -62,6 +63,7 @@ class FileInstallation:
         self.archive = FolderArchive(settings.folder / archive.FOLDER)
         self.views_queue = SqliteQueue(database, VIEWS_QUEUE, clock)
         self.delivery_queue = SqliteQueue(database, TIMERS_QUEUE, clock)
+        self.delivery_queue.route = find_queue
         self.map_parallel: MapParallel = database.map_in_commits
 
     @cached_property

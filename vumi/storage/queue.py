@@ -55,7 +55,10 @@ def states(database: Database) -> dict[str, QueueState]:
 
 
 class SqliteQueue:
-    """A `ports.Queue` in the database file, with the methods of its consumer."""
+    """A `ports.Queue` in the database file, with the methods of its consumer.
+
+    `route` returns the name of the queue that gets a body which is sent to this one.
+    """
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class SqliteQueue:
     ) -> None:
         self.name = name
         self.on_send: Callable[[], None] = lambda: None
+        self.route: Callable[[str], str] = lambda _: name
         self._database = database
         self._clock = clock
         self._visibility_timeout = visibility_timeout
@@ -92,7 +96,7 @@ class SqliteQueue:
             check_delay(message.delay)
         now = self._clock()
         self._insert(
-            [(self.name, one.body, now, now + one.delay, now, 0, None) for one in messages]
+            [(self.route(m.body), m.body, now, now + m.delay, now, 0, None) for m in messages]
         )
 
     def add_received(self, bodies: Iterable[str]) -> None:

@@ -22,9 +22,12 @@ from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+from chalicelib.views import milestones
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 
+TIMERS_QUEUE = "vu-mi-timers"
+MILESTONES_QUEUE = "vu-mi-milestones"
 DELIVERY = "fire_timers"
 """The name of the Lambda function that delivers events; on one machine, log lines have it too."""
 SWEEP_SECONDS = 60.0
@@ -49,6 +52,12 @@ class ProcessClaims:
 
     def held_until(self, event: Event, now: Milliseconds) -> Milliseconds:
         return now + to_milliseconds(LEASE_SECONDS) if event.claim in self._held else 0
+
+
+def find_queue(body: str) -> str:
+    """Return the queue of a delivery: strangers' webhooks wait apart from the operator's events."""
+    is_milestone = event_id_in(body).startswith(milestones.EVENT)
+    return MILESTONES_QUEUE if is_milestone else TIMERS_QUEUE
 
 
 def sweep_step(resources: Resources) -> Seconds:

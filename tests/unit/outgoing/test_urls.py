@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from functools import partial
 from ipaddress import ip_address
 
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.urls import (
+    STRANGERS_SLOTS,
     BadUrlError,
     Record,
     Unreachable,
     Url,
     check_url,
     permitted,
+    resolve_for_stranger,
 )
 from simulation.resolver import Names
 
@@ -279,3 +282,33 @@ def test_a_url_shows_its_parts() -> None:
     assert check_url("https://[2606:4700::1]:8443/a?b", NOTHING) == Url(
         "https", "2606:4700::1", 8443, "/a?b", ip_address("2606:4700::1")
     )
+
+
+def test_names_of_strangers_that_hang_hold_few_threads_until_they_are_resolved() -> None:
+    url, released, began = check_url("https://example.com/", NOTHING), threading.Event(), []
+
+    def stuck(*_: object, **__: object) -> list[Record]:
+        began.append(threading.current_thread())
+        assert released.wait(30)
+        return []
+
+    def refusal() -> str:
+        with pytest.raises(Unreachable) as refused:
+            permitted(url, NOTHING, partial(resolve_for_stranger, stuck), 0.005)
+        return str(refused.value)
+
+    try:
+        refusals = [refusal() for _ in range(40)]
+        assert len(began) == 16
+        assert refusals[15:17] == [
+            "example.com was not resolved in time",
+            "too many host names are being resolved: try again in 30 s",
+        ]
+        assert permitted(url, NOTHING, Names(["1.1.1.1"])) == (ip_address("1.1.1.1"),)
+    finally:
+        released.set()
+        for thread in began:
+            thread.join()
+    slots = [STRANGERS_SLOTS.acquire(timeout=1) for _ in range(16)]
+    assert all(slots)
+    STRANGERS_SLOTS.release(16)

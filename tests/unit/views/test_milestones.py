@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +13,18 @@ import pytest
 from chalicelib.events.event import Event, Status, batches, event_id_in, key
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
+from chalicelib.outgoing.urls import STRANGERS_SLOTS
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.views import keys
+from chalicelib.views import keys, milestones
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.count_at_once import AT_ONCE, AtOnceCounter
 from chalicelib.views.folding import Folder
 from chalicelib.views.milestones import (
     MAX_MILESTONES,
+    MAX_SENT_A_DAY,
     NOTHING,
     Milestone,
     Milestones,
@@ -47,6 +50,7 @@ OTHER = "https://other.example/"
 SECRET, THEIRS = "s" * 32, "t" * 32
 LATER = NOON + 3_600
 AFTER = NOON + 90_000
+DAY = milestones.DAY / 1_000
 
 
 @dataclass
@@ -366,7 +370,7 @@ def test_a_reset_badge_reaches_its_milestones_again(world: World) -> None:
         world.take(2)
         world.fold()
         world.change(reset=True)
-        world.now += 60
+        world.now += DAY
     assert world.sent() == [2, 2]
     assert len({event.event_id for event in world.events()}) == 2
     assert (world.reached(), read(world.table, BADGE).milestone) == ([], 2)
@@ -407,19 +411,60 @@ def test_a_milestone_that_is_set_again_stays_reached(world: World) -> None:
     assert world.sent() == [2]
 
 
-@pytest.mark.parametrize("later", [0, 60])
-def test_a_milestone_that_is_removed_and_set_again_has_a_new_event(
-    world: World, later: float
+def reset(world: World) -> None:
+    world.change(reset=True)
+
+
+def set_again(world: World) -> None:
+    world.change(base=0)
+    world.set()
+    world.set(10)
+
+
+def set_again_after_a_hand_over(world: World) -> None:
+    world.change(base=0)
+    world.set()
+    for secrets in ((SECRET, THEIRS), (THEIRS, SECRET)):
+        changing.hand_over(world.table, BADGE, secrets[0], digest(secrets[1]), world.now)
+    world.set(10)
+
+
+AGAIN = (reset, set_again, set_again_after_a_hand_over)
+
+
+@pytest.mark.parametrize("begin_again", AGAIN)
+def test_a_milestone_is_sent_once_a_day_however_often_it_is_reached(
+    world: World, begin_again: Callable[[World], None]
 ) -> None:
-    """The clock of views of one machine may stand still."""
-    for n in range(2):
-        world.set(10)
+    world.set(10)
+    for _ in range(3):
         world.change(base=15)
-        assert world.sent() == [10] * (n + 1)
-        world.change(base=0)
-        world.set()
-        world.now += later
+        assert (world.reached(), world.sent()) == ([10], [10])
+        assert read(world.table, BADGE).milestone == 0
+        begin_again(world)
+        world.now += DAY / 3 - 1
+    world.change(base=15)
+    assert world.sent() == [10]
+    begin_again(world)
+    world.now += 3
+    world.change(base=15)
+    assert world.sent() == [10, 10]
     assert len({*world.queued()}) == 2
+
+
+def test_a_badge_sends_few_milestones_a_day(world: World) -> None:
+    """Others are marked as reached, so that its next counts read nothing more."""
+    for first in range(10, 10 * MAX_SENT_A_DAY, 10):
+        world.set(*range(first, first + MAX_MILESTONES))
+        world.change(base=first + 9)
+    assert len(world.sent()) == MAX_SENT_A_DAY == len(world.state().sent)
+    assert len(world.reached()) == MAX_MILESTONES
+    world.change(base=0)
+    world.now += DAY
+    world.set(5)
+    world.change(base=9)
+    assert world.sent()[-1] == 5
+    assert [*world.state().sent] == ["5"]
 
 
 def test_a_milestone_that_stays_in_the_list_keeps_its_event(world: World) -> None:
@@ -529,6 +574,15 @@ def test_an_owner_sets_and_sees_milestones(world: World) -> None:
     ]
     assert world.api("PATCH", {"milestones": []}).status == 200
     assert world.api("GET").body["milestones"] == []
+
+
+def test_an_owner_waits_for_a_slot_to_resolve_names(world: World) -> None:
+    with ExitStack() as held:
+        while STRANGERS_SLOTS.acquire(blocking=False):
+            held.callback(STRANGERS_SLOTS.release)
+        refused = world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]})
+    assert refused.refusal == (400, "bad_request")
+    assert world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]}).status == 200
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://[", "ftp://example.com/"])

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib.events.event import message
 from chalicelib.settings import Settings
 from vumi.engine import Engine
+from vumi.workers.events import MILESTONES_QUEUE
 
 OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
 OF_EVENTS = {"distribute_timers", "fire_timers", "sweep_timers"}
@@ -35,3 +37,14 @@ def test_events_that_are_switched_off_are_not_delivered_but_journals_are_archive
     finally:
         engine.stop()
     assert started & (OF_VIEWS | OF_EVENTS) == expected
+
+
+def test_a_message_of_a_milestone_is_queued_apart(tmp_path: Path) -> None:
+    """The sweep sends it to the queue of all deliveries."""
+    engine = Engine(tmp_path, Settings())
+    try:
+        engine.prepare()
+        engine.resources.delivery_queue.send(message("milestone-1"))
+        assert engine.read("SELECT queue FROM messages") == [(MILESTONES_QUEUE,)]
+    finally:
+        engine.stop()

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -272,6 +273,34 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for() -> None:
     outcome = sender(resolver=stuck, seconds=0.01).post("https://example.com/", "evt_1", BODY)
     assert outcome == PostOutcome(None, "example.com was not resolved in time")
     released.set()
+
+
+def test_strangers_send_few_concurrent_webhooks_to_an_address() -> None:
+    """Its names don't matter. The kernel accepts connections, and nobody answers."""
+    signer, client = Signer([SECRET]), HttpClient(LOOPBACK, Names(["127.0.0.1"]), seconds=SOON)
+    shared = Sender(signer, client.for_strangers())
+    with socket.create_server(("0.0.0.0", 0), backlog=32) as listener:  # noqa: S104
+        port = listener.getsockname()[1]
+
+        def post(number: int, sender: Sender = shared) -> str:
+            return sender.post(f"http://h{number}.example:{port}/", "evt_1", BODY).error
+
+        def accept() -> socket.socket:
+            connection, _ = listener.accept()
+            _receive(connection)
+            return connection
+
+        with ThreadPoolExecutor(16) as threads:
+            begun = [threads.submit(post, number) for number in range(8)]
+            accepted = [accept() for _ in begun]
+            assert post(8) == "8 other requests are sent to this address"
+            elsewhere = threads.submit(shared.post, f"http://127.0.0.2:{port}/", "evt_1", BODY)
+            own = threads.submit(post, 9, Sender(signer, client))
+            for connection in (*accepted, *(accept() for _ in range(3))):
+                with connection, suppress(ConnectionError):
+                    connection.sendall(OK)
+            assert {one.result() for one in [*begun, own]} == {""}
+            assert elsewhere.result().delivered
 
 
 def test_the_next_address_is_tried_where_one_does_not_answer() -> None:

@@ -31,7 +31,13 @@ from simulation.scheduled_events import AT, an_event
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.workers.events import EventWorker, ProcessClaims
+from vumi.workers.events import (
+    MILESTONES_QUEUE,
+    TIMERS_QUEUE,
+    EventWorker,
+    ProcessClaims,
+    find_queue,
+)
 from vumi.workers.messages import IDLE_SECONDS
 
 PATIENCE = 30.0
@@ -225,6 +231,20 @@ def test_a_message_of_an_unknown_event_is_deleted_and_a_malformed_one_redelivere
     assert world.delivery_queue.size() == 1
     world.now += VISIBILITY
     assert [one.body for one in world.delivery_queue.receive(9)] == ["not JSON"]
+
+
+def test_a_delivery_is_queued_by_the_id_of_its_event(world: World) -> None:
+    world.delivery_queue.route = find_queue
+    world.delivery_queue.send_all([Message(message(one)) for one in ("milestone-a", "b")])
+    world.delivery_queue.send(message("milestone-c"))
+    found = {
+        name: [one.body for one in world.delivery_queue.sibling(name).receive(9)]
+        for name in (TIMERS_QUEUE, MILESTONES_QUEUE)
+    }
+    assert found == {
+        TIMERS_QUEUE: [message("b")],
+        MILESTONES_QUEUE: [message("milestone-a"), message("milestone-c")],
+    }
 
 
 def test_a_message_of_an_unknown_event_uses_no_thread(world: World, workers: Make) -> None:
