@@ -153,7 +153,7 @@ def test_views_that_were_stored_in_part_are_counted_once(  # noqa: PLR0913  the 
 ) -> None:
     """They are stored without a savepoint, and all of them become messages."""
     failing_view = view(place=2)
-    trigger = f"t BEFORE INSERT ON items WHEN new.sk = '{keys.view(BADGE, failing_view.ulid).sk}'"
+    trigger = f"t BEFORE INSERT ON views WHEN new.sk = '{keys.view(BADGE, failing_view.ulid).sk}'"
     sql = f"CREATE TRIGGER {trigger} BEGIN SELECT RAISE(ABORT, 'fails'); END"
     database.write(lambda connection: connection.execute(sql))
 
