@@ -158,7 +158,7 @@ def _check_view(item: Item) -> None:
 
 
 def _check_seen(item: Item) -> None:
-    _check_ulid(text(item, "PK").removeprefix(f"{keys.SEEN}#"))
+    _check_ulid(text(item, "PK").split("#")[1])
 
 
 def _check_marker(item: Item) -> None:

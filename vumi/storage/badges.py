@@ -70,7 +70,8 @@ SELECT page.pk,
 FROM page LEFT JOIN items ON items.pk = page.pk AND sk >= ?2
 GROUP BY page.pk ORDER BY page.pk"""  # noqa: S608  fixed names
 """`$` is the character after `#`, with which every partition of a badge begins."""
-_SEEN = """SELECT json_extract(attributes, '$.badge'), count(*) FROM items
+_SEEN = """SELECT json_extract(attributes, '$.badge'),
+    sum(coalesce(json_extract(attributes, '$.views'), 1)) FROM items
 WHERE pk >= ? AND pk < 'SEEN$' GROUP BY 1"""
 
 

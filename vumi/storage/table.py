@@ -7,7 +7,6 @@ badge, and no index by `ttl`.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +81,7 @@ class SqliteTable:
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         [(found,)] = self._database.read(
-            f"SELECT count(*) FROM ({QUERY.format('sk', 'sk', 'ASC')})",  # noqa: S608  fixed
+            f"SELECT count(*) FROM ({QUERY.format('sk', 'sk', 'ASC')})",  # noqa: S608  fixed texts
             (partition, first, last or AFTER_EVERY_TEXT, limit),
         )
         return int(found)
@@ -126,27 +125,17 @@ QUERY = (
     " ORDER BY sk {} LIMIT ?4"
 )
 ALL_ITEMS = (
-    "SELECT pk, sk, attributes FROM items UNION ALL"
+    "SELECT pk, sk, attributes FROM items UNION ALL"  # noqa: S608  fixed texts
     f" SELECT pk, sk, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views ON badge = number"
-)
-FETCH = (
-    "WITH asked (pk, sk) AS (VALUES {}) SELECT pk, sk, attributes FROM asked CROSS JOIN items"
-    " USING (pk, sk)"
-)
-FETCH_VIEWS = (
-    f"WITH asked (pk, sk) AS (VALUES {{}}) SELECT pk, sk, {VIEW_ATTRIBUTES} FROM asked"
-    " CROSS JOIN viewed USING (pk) CROSS JOIN views USING (sk) WHERE badge = number"
 )
 NUMBER = "INSERT INTO viewed (pk, expires) VALUES (?, ?) ON CONFLICT DO NOTHING"
 STORE_VIEW = (
     "INSERT INTO views (badge, sk, ttl, attributes)"
-    " VALUES ((SELECT number FROM viewed WHERE pk = ?), ?, ?, ?)"
+    " VALUES ((SELECT number FROM viewed WHERE pk = ?), ?, ?, nullif(?, '{\"ttl\": ' || ? || '}'))"
     " ON CONFLICT (badge, sk) DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
 )
 DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
-DELETE_VIEW = (
-    "DELETE FROM views WHERE badge = (SELECT number FROM viewed WHERE pk = ?) AND sk = ?"
-)
+DELETE_VIEW = "DELETE FROM views WHERE badge = (SELECT number FROM viewed WHERE pk = ?) AND sk = ?"
 STORE = (
     "INSERT INTO items (pk, sk, ttl, batch, due, attributes) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl, batch = excluded.batch,"
@@ -188,7 +177,7 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
     _store(connection, after)
     gone = [write.key for write in writes if isinstance(write, Delete)]
     connection.executemany(DELETE, gone)
-    connection.executemany(DELETE_VIEW, filter(_is_view, gone))
+    connection.executemany(DELETE_VIEW, [key for key in gone if _is_view(key)])
 
 
 def _is_view(key: Key) -> bool:
@@ -196,18 +185,15 @@ def _is_view(key: Key) -> bool:
 
 
 def _store(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
-    rows, views = [], []
+    rows: list[Row] = []
+    views: list[Row] = []
     for item in items:
         (views if _is_view(key_of(item)) else rows).append(row_of(item))
     connection.executemany(STORE, rows)
     connection.executemany(NUMBER, {pk: ttl or 0 for pk, _, ttl, *_ in views}.items())
-    connection.executemany(STORE_VIEW, map(_view_row, views))
-
-
-def _view_row(row: Row) -> Row:
-    """Return the columns of a view's row, in the order of `STORE_VIEW`."""
-    pk, sk, ttl, *_, attributes = row
-    return pk, sk, ttl, None if attributes == f'{{"ttl": {ttl}}}' else attributes
+    connection.executemany(
+        STORE_VIEW, [(pk, sk, ttl, own, ttl) for pk, sk, ttl, _, _, own in views]
+    )
 
 
 def _needs_item(write: Write) -> bool:
@@ -221,18 +207,22 @@ def _fetch_all(
     """Return the items that there are under keys; views come last."""
     views = [key for key in keys if _is_view(key)]
     others = [key for key in keys if not _is_view(key)] if views else keys
-    return [
-        _item(*row)
-        for sql, chosen in ((FETCH, others), (FETCH_VIEWS, views))
-        if chosen
-        for row in read(_with_keys(sql, len(chosen)), [part for key in chosen for part in key])
+    rows = read(_fetch_sql(len(others)), [part for key in others for part in key]) if others else ()
+    return [_item(*row) for row in rows] + [
+        _item(key.pk, *row)
+        for key in views
+        for row in read(_reader_of(()).ascending, (key.pk, key.sk, key.sk, 1))
     ]
 
 
 @cache
-def _with_keys(sql: str, keys: int) -> str:
+def _fetch_sql(keys: int) -> str:
     """Return a query by so many keys; SQLite looks each up in the index, because of CROSS JOIN."""
-    return sql.format(", ".join(["(?, ?)"] * keys))
+    given = ", ".join(["(?, ?)"] * keys)
+    return (
+        f"WITH asked (pk, sk) AS (VALUES {given})"  # noqa: S608  placeholders alone
+        " SELECT items.pk, items.sk, attributes FROM asked CROSS JOIN items USING (pk, sk)"
+    )
 
 
 def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
@@ -299,20 +289,17 @@ class _KeyReader(_Reader):
 
 
 class _SomeReader(_Reader):
-    """A reader of some attributes; JSON without their names, as of views, is not parsed."""
+    """A reader of some attributes; most views have none of them, so they are not parsed."""
 
     def __init__(self, attributes: tuple[str, ...]) -> None:
         if "ttl" not in attributes:
-            self.view_column = "coalesce(attributes, '')"
+            self.view_column = "attributes"
         super().__init__(attributes)
-        names = "|".join(re.escape(json.dumps(name)[1:-1]) for name in attributes)
-        self._find = re.compile(f'"(?:{names})"').search
 
     def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
-        to_keys, find = self._to_keys, self._find
         return [
-            self._to_item(partition, sk, attributes) if find(attributes) else to_keys(partition, sk)
-            for sk, attributes in rows
+            self._to_item(partition, sk, own) if own else self._to_keys(partition, sk)
+            for sk, own in rows
         ]
 
     def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
@@ -428,10 +415,10 @@ DELETE_NUMBERS = (
     "DELETE FROM viewed WHERE (expires, number) < (?, ?)"
     " AND NOT EXISTS (SELECT 1 FROM views WHERE badge = number)"
 )
-FIRST_TTL = f"(SELECT coalesce(min(ttl), {INTEGER_END - 1}) FROM views WHERE badge = number)"
 UPDATE_EXPIRES = (
-    f"UPDATE viewed SET expires = {FIRST_TTL}"  # noqa: S608  fixed texts
-    f" WHERE (expires, number) < (?, ?) AND expires != {FIRST_TTL}"
+    "UPDATE viewed SET expires ="  # noqa: S608  a fixed number
+    f" (SELECT coalesce(min(ttl), {INTEGER_END - 1}) FROM views WHERE badge = number)"
+    " WHERE (expires, number) < (?, ?)"
 )
 
 
