@@ -71,8 +71,8 @@ ID_PARAMETER = query_parameter(
     f"The badge: any text of at most {ids.MAX_BYTES} bytes of UTF-8 without control characters and"
     " format characters (Unicode category Cf: bidirectional controls, zero-width characters),"
     " percent-encoded. Two spellings of one Unicode text are one id (NFC). Letters of different"
-    " case are different ids. An operator may list the ids that are counted (`IDS`); a badge of another"
-    " id is an error.",
+    " case are different ids. An operator may list the ids that are counted (`IDS`); a badge of"
+    " another id is an error.",
     required=True,
     allowEmptyValue=False,
     example="owner/name",
