@@ -1,8 +1,8 @@
-"""The port of the limits per client: how often an address may do what costs others."""
+"""The ports of limits: how often an address may do what costs others, and the room for items."""
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import Protocol
 
 from chalicelib.units import Seconds
@@ -19,6 +19,14 @@ class Action(Enum):
     """A request to prove the ownership of a badge, which may fetch a file from another host."""
     REQUEST = auto()
     """Any request."""
+
+
+class Room(IntEnum):
+    """The room that an engine has: for counts alone, for views of known ids too, or for all."""
+
+    COUNTS = 0
+    VIEWS = 1
+    ALL = 2
 
 
 class Limits(Protocol):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks.sender import Sender
     from chalicelib.http.refusals import RefusalLog
-    from chalicelib.limits import Limits
+    from chalicelib.limits import Limits, Room
     from chalicelib.outgoing.fetching import Fetcher
     from chalicelib.outgoing.urls import Resolver
     from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -28,7 +28,7 @@ class Resources(Protocol):
     """Everything outside the process that routes and consumers use.
 
     `view_clock` is the clock of views, which on one machine never goes back. `map_parallel` works
-    on the independent parts of a batch. `limits` limits clients on one machine, and nobody on AWS.
+    on the independent parts of a batch. On AWS, `limits` limits nobody, and there is always `room`.
     """
 
     @property
@@ -41,6 +41,8 @@ class Resources(Protocol):
     def map_parallel(self) -> MapParallel: ...
     @property
     def limits(self) -> Limits: ...
+    @property
+    def room(self) -> Callable[[], Room]: ...
     @property
     def table(self) -> Table: ...
     @property

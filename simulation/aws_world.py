@@ -40,7 +40,7 @@ from simulation.world import GET_SECONDS, MIDNIGHT, World
 Result = TypeVar("Result")
 
 QUEUE_RETENTION_SECONDS = 14 * 86_400
-LONG_ID = "\N{DUCK}" * 200
+LONG_ID = "\N{DUCK}" * 100
 """One read unit reads three views of this id, so its GETs often need a second query."""
 LAST = keys.VIEW + "~"
 PUT_SECONDS = 60.0

@@ -12,7 +12,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, NoLimits
+from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -38,6 +38,7 @@ class GivenResources:
     clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
     limits: Limits = field(default_factory=NoLimits)
+    room: Callable[[], Room] = lambda: Room.ALL
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
     fetcher: Fetcher = MISSING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.limits import NoLimits
+from chalicelib.limits import NoLimits, Room
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 from simulation.resources import MISSING
@@ -20,6 +20,7 @@ def standalone(
     views_queue: CommitViewQueue,
     clock: Callable[[], Seconds],
     settings: Settings,
+    room: Callable[[], Room] = lambda: Room.ALL,
 ) -> StandaloneResources:
     """Return resources without events and journals."""
     return StandaloneResources(
@@ -28,6 +29,7 @@ def standalone(
         view_clock=ViewClock(database, views_queue.queue, clock),
         map_parallel=database.map_in_commits,
         limits=NoLimits(),
+        room=room,
         table=SqliteTable(database),
         views_queue=views_queue,
         delivery_queue=MISSING,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, NoLimits
+from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
@@ -28,7 +28,7 @@ from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import FileSizes
+from vumi.storage.file_sizes import FileSizes, Vacuum
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import FOLDS, SqliteTable
@@ -81,11 +81,13 @@ class Engine:
         settings: Settings,
         clock: Callable[[], Seconds] = time.time,
         limits: Limits = NO_LIMITS,
+        room: Callable[[], Room] = lambda: Room.ALL,
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
+        self._room = room
         self._lock = lock_folder(folder)
         self._database = Database(folder / FILE, migrates=True)
         self.table = SqliteTable(self._database)
@@ -118,6 +120,7 @@ class Engine:
             view_clock=ViewClock(self._database, self.queue, self._clock),
             map_parallel=self._database.map_in_commits,
             limits=self._limits,
+            room=self._room,
             table=self.table,
             views_queue=self._view_queue,
             delivery_queue=self._deliveries,
@@ -185,7 +188,8 @@ class Engine:
         expiry = Expiry(self._database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
         sizes = Loop("file_size", FileSizes(self._database, self._clock).step)
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes]
+        vacuum = Loop("vacuum", Vacuum(self._database).step)
+        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, vacuum]
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)

@@ -9,7 +9,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits
+from chalicelib.limits import Limits, Room
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -34,6 +34,7 @@ class StandaloneResources:
     view_clock: ViewClock
     map_parallel: MapParallel
     limits: Limits
+    room: Callable[[], Room]
     table: SqliteTable
     views_queue: ViewQueue
     delivery_queue: SqliteQueue

@@ -103,6 +103,13 @@ class StandaloneSettings:
         " proxy asks for everybody's badges from a few addresses, so a limit refuses views of busy"
         " badges",
     )
+    min_free_bytes: int = number(
+        "MIN_FREE_BYTES",
+        500_000_000,
+        (0, 10**15),
+        "the free space on the disk below which new ids and claims are refused. Below half of it,"
+        " views are counted at once and get no rows of their own",
+    )
     trusted_proxies: TrustedProxies = Setting(
         "TRUSTED_PROXIES",
         "",

@@ -21,8 +21,8 @@ SETTLE_SECONDS = 60.0
 """The most that putting, expiry and folds of a round may take; views expire in two seconds."""
 POLL_SECONDS = 0.05
 UNDER_WAY = (
-    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL),"
-    " (SELECT count(*) FROM changes)"
+    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL)"
+    " + (SELECT count(*) FROM views), (SELECT count(*) FROM changes)"
 )
 """Messages to put, markers and views to remove, and removals to fold, in one statement."""
 

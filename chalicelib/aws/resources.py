@@ -15,7 +15,7 @@ from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy, load
-from chalicelib.limits import NoLimits
+from chalicelib.limits import NoLimits, Room
 from chalicelib.resources import Resources
 from chalicelib.settings import Feature, Settings, SettingsError, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
@@ -71,6 +71,7 @@ class AwsResources:
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
     limits = NoLimits()
+    room = staticmethod(lambda: Room.ALL)
 
     resolver = staticmethod(socket.getaddrinfo)
 

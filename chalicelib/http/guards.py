@@ -11,7 +11,7 @@ from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.query import shown
 from chalicelib.http.routing import ANY_OPTIONS
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action
+from chalicelib.limits import Action, Room
 
 if TYPE_CHECKING:
     import difflib
@@ -40,6 +40,9 @@ LIMITED = {
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }
+
+
+MAKES_ITEMS = (Action.NEW_ID, Action.CLAIM)
 
 
 class CrossSiteError(ClientError):
@@ -71,6 +74,13 @@ class TooManyRequestsError(ClientError):
         self.headers = {"Retry-After": str(seconds)}
 
 
+class NoRoomError(ClientError):
+    """The disk of the server is nearly full: it takes no new ids and claims, but counts on."""
+
+    status = 507
+    code = "no_room"
+
+
 def check_feature(route: Route, resources: Resources) -> None:
     """Raise `SwitchedOffError` if the feature of a route is switched off."""
     if route.feature and route.feature not in resources.settings.features:
@@ -78,7 +88,9 @@ def check_feature(route: Route, resources: Resources) -> None:
 
 
 def check_limit(action: Action, request: Request, resources: Resources) -> None:
-    """Count an action of a request's client. Raises `TooManyRequestsError`."""
+    """Count an action of a request's client. Raises `TooManyRequestsError` and `NoRoomError`."""
+    if action in MAKES_ITEMS and resources.room() < Room.ALL:
+        raise NoRoomError("no new badges now: the disk of this server is nearly full")
     if wait := resources.limits.wait(action, request.client):
         raise TooManyRequestsError(action, math.ceil(wait))
 

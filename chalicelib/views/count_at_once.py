@@ -5,6 +5,9 @@ each, on the condition that it does not exist. It has fewer views if they reach 
 view counts once, however often its message is delivered. A view that is stored as an item is
 skipped, because the fold counts it. A consistent read before the transaction finds the item: a view
 that is old enough to be counted is no longer stored (`windows`), and a hot view is never stored.
+
+One transaction counts all unmarked views of an id. Those of a hot badge are added to a tally of the
+minute, which shows the operator how busy the badge is.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Write
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Update, Write
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
-from chalicelib.views.view import View
+from chalicelib.views.view import View, earliest
 from chalicelib.views.windows import Windows
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ TRIES = 10
 """A try fails if another write counted some of the views or changed the summary."""
 HOT_SECONDS = 3_600
 """The time that a badge stays hot, so that its visitors read one summary and no views."""
+TALLY_SECONDS = 600
 AT_ONCE = MAX_TRANSACTION_WRITES - 2
 """Views in one transaction, which also has the summaries of the id and of its badge."""
 
@@ -57,6 +61,9 @@ class AtOnceCounter:
 
         Raises `StorageError` if some are not counted; calling it again counts them.
         """
+        views = list(views)
+        if views and views[0].unmarked:
+            return self._count_together(badge_id, views)
         left = self._skip_stored(badge_id, {view.ulid: view for view in views})
         return sum(
             self._count_together(badge_id, left[start : start + AT_ONCE])
@@ -80,7 +87,7 @@ class AtOnceCounter:
                 return 0
             now = self.clock()
             reached = milestones.reach(self.table, target, len(left), now, self.webhooks)
-            if len(left) + len(reached.writes) > AT_ONCE:
+            if len(left) + len(reached.writes) > AT_ONCE and not left[0].unmarked:
                 end = AT_ONCE - milestones.MAX_WRITES
                 parts = left[:end], left[end:]
                 return sum(self._count_together(badge_id, part) for part in parts)
@@ -113,7 +120,7 @@ class AtOnceCounter:
             others.append(own.as_read)
         others += reached.writes
         try:
-            self.table.write(*others, *(self._put_seen(view, now) for view in views))
+            self.table.write(*others, *self._mark(views, now))
         except ConditionFailed as failed:
             places = enumerate(views, len(others))
             return {view for place, view in places if place in failed.items}
@@ -132,6 +139,14 @@ class AtOnceCounter:
             hot = int(now) + HOT_SECONDS
             return target.add_views(now, counted, hot=hot, **reached.values)
         return target.add_views(now, counted, **reached.values)
+
+    def _mark(self, views: Sequence[View], now: Seconds) -> list[Write]:
+        if not views[0].unmarked:
+            return [self._put_seen(view, now) for view in views]
+        minute_end = (int(now) // 60 + 1) * 60
+        key = keys.seen(f"{earliest(minute_end * 1000)}#{views[0].badge_id}")
+        values: Item = {"badge": views[0].badge_id, "ttl": minute_end + TALLY_SECONDS}
+        return [Update(key, values=values, add={"views": len(views)})] if views[0].hot else []
 
     def _put_seen(self, view: View, now: Seconds) -> Put:
         pk, sk = keys.seen(view.ulid)

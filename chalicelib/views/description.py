@@ -17,6 +17,7 @@ from chalicelib.badges.description import (
     json_badge,
     options_of,
 )
+from chalicelib.http import guards
 from chalicelib.http.description import MOMENT
 from chalicelib.http.openapi import (
     Component,
@@ -67,10 +68,11 @@ ID = schema("Id", string(ID_CHARACTERS, minLength=1, maxLength=ids.MAX_CHARACTER
 ID_PARAMETER = query_parameter(
     "id",
     ID,
-    "The badge. Any text without control characters and format characters (Unicode category Cf:"
-    " bidirectional controls, zero-width characters), percent-encoded as UTF-8. Two spellings of"
-    " one Unicode text are one id (NFC). Letters of different case are different ids. An operator"
-    " may list the ids that are counted (`IDS`); a badge of another id is an error.",
+    f"The badge: any text of at most {ids.MAX_BYTES} bytes of UTF-8 without control characters and"
+    " format characters (Unicode category Cf: bidirectional controls, zero-width characters),"
+    " percent-encoded. Two spellings of one Unicode text are one id (NFC). Letters of different"
+    " case are different ids. An operator may list the ids that are counted (`IDS`); a badge of"
+    " another id is an error.",
     required=True,
     allowEmptyValue=False,
     example="owner/name",
@@ -155,7 +157,7 @@ BADGE = Section(
             " GET with `peek=1`.",
             NUMBER_OPTIONS,
             responses={200: success(COUNTED, example=COUNTED_EXAMPLE)},
-            refusals=(ids.NotCountedError,),
+            refusals=(ids.NotCountedError, guards.NoRoomError),
         ),
         "GET /v1/api/views": always_drawn(
             "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
@@ -520,7 +522,13 @@ def owner_operations(
             parameters,
             body=json_content(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, example={"id": "owner/name"}, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, errors.TakenError, errors.ReachedError, ids.NotCountedError),
+            refusals=(
+                *OF_SECRET,
+                errors.TakenError,
+                errors.ReachedError,
+                ids.NotCountedError,
+                guards.NoRoomError,
+            ),
             security=SECRET,
         ),
         f"DELETE {path}": Operation(
@@ -563,6 +571,7 @@ OWNER = Section(
                 202: success(CHALLENGE, examples={"proof": CHALLENGE_EXAMPLE}),
             },
             refusals=(
+                guards.NoRoomError,
                 NOT_PROVEN,
                 errors.TakenError,
                 places.NotProvableError,

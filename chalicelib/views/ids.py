@@ -1,4 +1,4 @@
-"""The id of a badge: any text of 1 to 200 characters without control characters, as NFC."""
+"""The id of a badge: a text of 1 to 200 characters and 400 bytes, as NFC."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from chalicelib.http.query import check_characters
 from chalicelib.settings import Settings
 
 MAX_CHARACTERS = 200
+MAX_BYTES = 400
+"""Bytes of UTF-8."""
 MAX_COMPOSED = 4
 """The most characters that NFC composes to one (Unicode Standard Annex #15)."""
 FORMAT = "Cf"
@@ -64,8 +66,12 @@ def _check_characters(badge_id: str) -> None:
 
 
 def _check_length(given: str, most: int) -> None:
-    if len(given) > most:
-        raise BadIdError(f"the id has {len(given)} characters: give at most {MAX_CHARACTERS}")
+    size = len(given.encode(errors="surrogatepass"))
+    if len(given) > most or size > most * MAX_BYTES // MAX_CHARACTERS:
+        raise BadIdError(
+            f"the id has {len(given)} characters and {size} bytes: give at most {MAX_CHARACTERS}"
+            f" and {MAX_BYTES}"
+        )
 
 
 def check_counted(badge_id: str, settings: Settings) -> None:

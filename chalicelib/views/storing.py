@@ -53,7 +53,7 @@ class Store:
         failures: Failures = {}
         for view in views:
             taken_at = view.milliseconds
-            if view.hot or self.windows.is_old(taken_at, now):
+            if view.hot or view.unmarked or self.windows.is_old(taken_at, now):
                 at_once[view.badge_id].append(view)
             elif self.windows.is_young(taken_at, now):
                 young[view] = taken_at
@@ -89,7 +89,9 @@ class Store:
         counter = AtOnceCounter(self.table, self.windows, self.clock, self.webhooks)
         try:
             counter.count(views[0].badge_id, views)
-        except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
+        except Exception as failure:  # a failure of one badge must not delay others
+            if views[0].unmarked:
+                raise
             return dict.fromkeys(views, failure)
         return {}
 

@@ -38,7 +38,9 @@ class View:
     """One view of a badge.
 
     `ulid` identifies the view and has its time. `first` asks for the marker of the view's window,
-    `hot` asks to count the view at once, and `fold` asks to fold the badge.
+    `hot` asks to count the view at once, and `fold` asks to fold the badge. `unmarked` asks
+    to count it at once without a marker, because it is in the commit of its request: it can't come
+    again.
     """
 
     badge_id: str
@@ -46,6 +48,7 @@ class View:
     first: bool = True
     hot: bool = False
     fold: bool = False
+    unmarked: bool = False
 
     @property
     def milliseconds(self) -> Milliseconds:

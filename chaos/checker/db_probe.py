@@ -32,11 +32,11 @@ SELECT
 """One statement, so it reads one state of the file."""
 UNFOLDED = """
 SELECT
-    (SELECT count(*) FROM items AS views
-        LEFT JOIN items AS summary ON summary.pk = views.pk AND summary.sk = 'VIEWS'
-        WHERE views.sk >= 'VIEW#' AND views.sk < 'VIEWS' AND milliseconds(substr(views.sk, 6))
+    (SELECT count(*) FROM viewed JOIN views ON badge = number
+        LEFT JOIN items AS summary ON summary.pk = viewed.pk AND summary.sk = 'VIEWS'
+        WHERE milliseconds(substr(views.sk, 6))
             > coalesce(json_extract(summary.attributes, '$.watermark'), 0)),
-    (SELECT count(*) FROM items WHERE sk IN ('WINDOW', 'SEEN') OR sk >= 'VIEW#' AND sk < 'VIEWS')
+    (SELECT count(*) FROM views) + (SELECT count(*) FROM items WHERE sk IN ('WINDOW', 'SEEN'))
 """
 
 

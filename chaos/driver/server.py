@@ -25,7 +25,12 @@ while the server is down."""
 PATIENCE_SECONDS = 60.0
 CRASH_SECONDS = 3.0
 """The time that a thread has to begin the transaction at which the process ends itself."""
-SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
+SETTINGS = {
+    "VIEW_WINDOW_SECONDS": "1",
+    "GRACE_SECONDS": "1",
+    "RETENTION_SECONDS": "3",
+    "MIN_FREE_BYTES": "0",
+}
 """Windows of one second, so views are folded after a second or two, and removed soon after."""
 
 

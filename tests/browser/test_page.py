@@ -206,7 +206,7 @@ def test_the_page_follows_a_changed_fragment(visit: Visit) -> None:
             "#id=" + "x" * 201,
             "Your repository, or any name",
             "a",
-            "the id has 201 characters: give at most 200",
+            "the id has 201 characters and 201 bytes: give at most 200 and 400",
         ),
         ("#id=a&color=nope", "Colour", "red", "color: "),
         ("#id=a&base=-1", "Add to the count", "0", "base: give a whole number"),

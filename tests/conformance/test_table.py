@@ -55,6 +55,26 @@ def test_different_texts_are_different_keys(table: Table, name: str) -> None:
     assert table.count(f"USER#{name}", limit=10) == 1
 
 
+@pytest.mark.parametrize("attributes", [{"ttl": 5}, {"ttl": "5"}, {"ttl": 5, "n": 1}, {}])
+def test_a_view_is_an_item_like_others(table: Table, attributes: dict[str, Value]) -> None:
+    """SQLite stores views in a table of their own."""
+    partition = [{**item(sk), **attributes} for sk in ("VIEW#1", "VIEW#2", "VIEWS")]
+    table.put_all([item("DAY#1"), item("VIEW#2", old=1), *partition])
+    assert table.get(Key("USER#a", "VIEW#2")) == partition[1]
+    found = table.get_all([key_of(one) for one in partition])
+    assert sorted(found, key=key_of) == partition
+    assert table.query("USER#a", limit=9) == [item("DAY#1"), *partition]
+    assert table.query("USER#a", first="VIEW#", limit=2, descending=True) == partition[:0:-1]
+    asked = table.query("USER#a", first="VIEW#2", limit=9, attributes=("SK", "ttl", "n"))
+    assert asked == [{"SK": one["SK"], **attributes} for one in partition[1:]]
+    assert table.count("USER#a", first="VIEW#2", limit=9) == 2
+    table.write(Update(Key("USER#a", "VIEW#1"), values={"n": 2}), Delete(Key("USER#a", "VIEW#2")))
+    assert table.get(Key("USER#a", "VIEW#1")) == {**partition[0], "n": 2}
+    with pytest.raises(ConditionFailed):
+        table.write(Put(partition[0], condition=attr("SK").missing()))
+    assert sort_keys(table.query("USER#a", limit=9)) == ["DAY#1", "VIEW#1", "VIEWS"]
+
+
 # what can't be stored
 
 

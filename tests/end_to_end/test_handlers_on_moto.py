@@ -193,7 +193,7 @@ def test_peek_and_head_count_nothing(aws: Aws) -> None:
         ({"other": ["x"]}, "unknown option 'other': leave it out"),
         ({"id": [""]}, "the id is empty: give one like owner/name"),
         ({"id": ["a", "b"]}, "give one id, not 2"),
-        ({"id": ["x" * 201]}, "the id has 201 characters: give at most 200"),
+        ({"id": ["x" * 201]}, "the id has 201 characters and 201 bytes: give at most 200 and 400"),
         ({"id": ["a\nb"]}, "the id has a control character: leave it out"),
         ({"id": ["a\ud800b"]}, "the id has half a surrogate pair: leave it out"),
         ({"id": ["a"], "peek": ["yes"]}, "peek: give 1 or 0, not 'yes'"),

@@ -241,9 +241,9 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
     ("name", "statuses"),
     [
         ("getViews", "200 429"),
-        ("countView", "200 400 403 429 500 503"),
+        ("countView", "200 400 403 429 500 503 507"),
         ("getHistory", "200 400 403 429 500 503"),
-        ("claimBadge", "201 202 400 403 409 413 429 500 503"),
+        ("claimBadge", "201 202 400 403 409 413 429 500 503 507"),
         ("getBadge", "200 400 401 403 404 429 500 503"),
         ("deleteBadge", "204 400 401 403 404 429 500 503"),
         ("deleteBadgeByQuery", "204 400 401 403 404 429 500 503"),

@@ -108,6 +108,11 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
         [(stored,)] = connection.execute(f"SELECT count(*) FROM {table}")  # noqa: S608  fixed names
         if stored != 1:
             yield wrong(f"the table {table} has {stored} rows; it must have 1")
+    [(lost,)] = connection.execute(
+        "SELECT count(*) FROM views WHERE badge NOT IN (SELECT number FROM viewed)"
+    )
+    if lost:
+        yield wrong(f"{lost:,} views are of no badge")
     with closing(Items(kinds=Counter({"view": rows.count_items(connection)}))) as items:
         yield from items.check(_read_unusual(connection, items.kinds))
         yield from consistency.check_change_log(connection)

@@ -30,15 +30,14 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Entry, PostingOutcome
 from vumi.admin.tokens import NAME, StoredToken
-from vumi.storage.table import row_of
+from vumi.storage.table import VIEW_ATTRIBUTES, row_of
 
 COLUMNS = ("ttl", "batch", "due")
 """The columns that repeat an attribute of the item."""
 PLAIN_VIEW = (
     "(substr(pk, 1, 5) = 'USER#' AND substr(sk, 1, 5) = 'VIEW#' AND length(sk) = 31"
     " AND substr(sk, 6, 1) <= '7' AND substr(sk, 6) NOT GLOB '*[^0-9A-HJKMNP-TV-Z]*'"
-    " AND typeof(ttl) = 'integer' AND attributes = '{\"ttl\": ' || ttl || '}'"
-    " AND batch IS NULL AND due IS NULL)"
+    " AND typeof(ttl) = 'integer' AND attributes IS NULL)"
 )
 """Matches exactly the correct live views; a ULID has 128 bits."""
 
@@ -56,14 +55,18 @@ class WrongItemError(Exception):
 
 def count_items(connection: sqlite3.Connection) -> int:
     """Count all items."""
-    return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
+    counts = "SELECT (SELECT count(*) FROM items) + (SELECT count(*) FROM views)"
+    return int(connection.execute(counts).fetchone()[0])
 
 
 def unusual_rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of all items except correct live views, in the order of their keys."""
     columns = f"pk, sk, {', '.join(COLUMNS)}, attributes"
-    query = f"SELECT {columns} FROM items WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"  # noqa: S608
-    yield from connection.execute(query)
+    yield from connection.execute(
+        f"SELECT {columns} FROM items UNION ALL"  # noqa: S608  fixed texts
+        f" SELECT pk, sk, ttl, NULL, NULL, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views"
+        f" ON badge = number WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"
+    )
 
 
 def decode_row(row: tuple[Any, ...]) -> Item:
@@ -155,7 +158,7 @@ def _check_view(item: Item) -> None:
 
 
 def _check_seen(item: Item) -> None:
-    _check_ulid(text(item, "PK").removeprefix(f"{keys.SEEN}#"))
+    _check_ulid(text(item, "PK").split("#")[1])
 
 
 def _check_marker(item: Item) -> None:

@@ -30,6 +30,7 @@ from vumi.server.proxies import warn_of_exposure
 from vumi.server.unix_socket import UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
+from vumi.storage.disk_space import DiskSpace, free_bytes
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared, never bound
 """The loopback address for a server that listens on every address of the machine."""
@@ -56,7 +57,9 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
     path = settings.unix_socket
     unix_socket = UnixSocket(path, settings.socket_mode) if path else None
-    engine = Engine(settings.folder, settings.product, invocation.clock, limits)
+    free = partial(free_bytes, settings.folder)
+    room = DiskSpace(free, settings.min_free_bytes, time.monotonic)
+    engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
     overview = Overview(settings.folder, invocation.clock)
     admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
     monitored = Monitored(

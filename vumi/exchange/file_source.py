@@ -33,11 +33,11 @@ from vumi.exchange import formats
 from vumi.exchange.formats import BADGE, HEADS, VIEW, WrongLineError
 from vumi.storage.archive import FolderArchive
 from vumi.storage.queue import DEAD_LETTERS
-from vumi.storage.table import fetch
+from vumi.storage.table import ALL_ITEMS, fetch
 
-ITEMS = "SELECT pk, sk, attributes FROM items ORDER BY pk DESC, sk DESC"
+ITEMS = f"{ALL_ITEMS} ORDER BY pk DESC, sk DESC"
 FIRST_VIEW = (
-    "SELECT sk FROM items WHERE pk = ? AND sk >= 'VIEW#' AND sk < 'VIEWS' ORDER BY sk LIMIT 1"
+    "SELECT sk FROM viewed CROSS JOIN views ON badge = number WHERE pk = ? ORDER BY sk LIMIT 1"
 )
 MESSAGES = "SELECT id, queue, body FROM messages WHERE queue IN (?, ?)"
 QUEUED_EVENTS = "SELECT queue, body FROM messages WHERE substr(queue, 1, ?) = ? ORDER BY id"

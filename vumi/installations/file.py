@@ -104,8 +104,8 @@ class FileInstallation:
         """Yield the ids that views are stored under; one query reads `limit` of them."""
         after = ""
         while rows := self.database.read(
-            "SELECT DISTINCT pk FROM items WHERE pk > ? AND sk > ? AND sk < ? ORDER BY pk LIMIT ?",
-            (keys.partition(after), keys.VIEW, keys.SUMMARY, limit),
+            "SELECT pk FROM viewed WHERE pk > ? ORDER BY pk LIMIT ?",
+            (keys.partition(after), limit),
         ):
             ids = [partition.removeprefix(keys.PARTITION) for (partition,) in rows]
             yield from ids

@@ -56,17 +56,22 @@ def count_seen(read: Read, since: Milliseconds) -> dict[str, int]:
 
 
 _BADGES = f"""
-SELECT pk,
+WITH page AS (
+    SELECT DISTINCT pk FROM items WHERE pk > ?1 AND pk < 'USER$' AND sk >= ?2
+    UNION SELECT pk FROM viewed WHERE pk > ?1 ORDER BY pk LIMIT ?3
+)
+SELECT page.pk,
     max(attributes) FILTER (WHERE sk = '{keys.SUMMARY}'),
     max(attributes) FILTER (WHERE sk = '{keys.OWNER}'),
     json_group_array(json_object('SK', sk, 'views', json_extract(attributes, '$.views'),
         'reset', coalesce(json_extract(attributes, '$.reset'), 0)))
         FILTER (WHERE sk < '{keys.OWNER}'),
-    group_concat(sk) FILTER (WHERE sk > '{keys.VIEW}' AND sk < '{keys.SUMMARY}')
-FROM items WHERE pk > ? AND pk < 'USER$' AND sk >= ?
-GROUP BY pk ORDER BY pk LIMIT ?"""  # noqa: S608  fixed names
+    (SELECT group_concat(sk) FROM viewed JOIN views ON badge = number WHERE viewed.pk = page.pk)
+FROM page LEFT JOIN items ON items.pk = page.pk AND sk >= ?2
+GROUP BY page.pk ORDER BY page.pk"""  # noqa: S608  fixed names
 """`$` is the character after `#`, with which every partition of a badge begins."""
-_SEEN = """SELECT json_extract(attributes, '$.badge'), count(*) FROM items
+_SEEN = """SELECT json_extract(attributes, '$.badge'),
+    sum(coalesce(json_extract(attributes, '$.views'), 1)) FROM items
 WHERE pk >= ? AND pk < 'SEEN$' GROUP BY 1"""
 
 

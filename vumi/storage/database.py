@@ -305,6 +305,7 @@ def _make_file(path: Path, file_format: FileFormat) -> None:
             " backup"
         )
     with _replacing(path) as connection:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first page
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         file_format.migrate(connection)

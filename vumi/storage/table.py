@@ -1,15 +1,19 @@
-"""The `Table` on SQLite, its TTL, and the change log of removals that consumers read."""
+"""The `Table` on SQLite, its TTL, and the change log of removals that consumers read.
+
+Views are most of the items, so they have a table of their own, in which a number stands for the
+badge, and no index by `ttl`.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from types import MappingProxyType
+from typing import TypeAlias
 
 from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE
@@ -32,6 +36,7 @@ FOLDS = "fold_views"
 """The consumer of the removals of windows' markers."""
 MAX_LOOKED_AT = 10_000
 FEW_ATTRIBUTES = 4
+Row: TypeAlias = "tuple[str | int | None, ...]"
 KEYS: Mapping[tuple[bool, bool], Callable[[str, str], Item]] = MappingProxyType(
     {
         (False, False): lambda _, __: {},
@@ -52,8 +57,7 @@ class SqliteTable:
         self._database = database
 
     def get(self, key: Key) -> Item | None:
-        rows = self._database.read(FETCH, key)
-        return _item(*rows[0]) if rows else None
+        return next(iter(self.get_all([key])), None)
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         return _fetch_all(self._database.read, keys)
@@ -77,8 +81,7 @@ class SqliteTable:
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         [(found,)] = self._database.read(
-            "SELECT count(*) FROM"
-            " (SELECT 1 FROM items WHERE pk = ? AND sk >= ? AND sk <= ? LIMIT ?)",
+            f"SELECT count(*) FROM ({QUERY.format('sk', 'sk', 'ASC')})",  # noqa: S608  fixed texts
             (partition, first, last or AFTER_EVERY_TEXT, limit),
         )
         return int(found)
@@ -110,15 +113,29 @@ class SqliteTable:
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:
             check_item(item)
-        rows = [row_of(item) for item in items]
         # Each item is stored for itself, and a savepoint would copy each page that is changed.
-        self._database.write(
-            lambda connection: connection.executemany(STORE, rows), savepoint=False
-        )
+        self._database.write(lambda connection: _store(connection, items), savepoint=False)
 
 
-QUERY = "SELECT sk, {} FROM items WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk {} LIMIT ?"
-FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
+VIEW_ATTRIBUTES = "coalesce(attributes, json_object('ttl', ttl))"
+"""The attributes of a view as JSON."""
+QUERY = (
+    "SELECT sk, {} FROM items WHERE pk = ?1 AND sk >= ?2 AND sk <= ?3 UNION ALL SELECT sk, {}"
+    " FROM views WHERE badge = (SELECT number FROM viewed WHERE pk = ?1) AND sk >= ?2 AND sk <= ?3"
+    " ORDER BY sk {} LIMIT ?4"
+)
+ALL_ITEMS = (
+    "SELECT pk, sk, attributes FROM items UNION ALL"  # noqa: S608  fixed texts
+    f" SELECT pk, sk, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views ON badge = number"
+)
+NUMBER = "INSERT INTO viewed (pk, expires) VALUES (?, ?) ON CONFLICT DO NOTHING"
+STORE_VIEW = (
+    "INSERT INTO views (badge, sk, ttl, attributes)"
+    " VALUES ((SELECT number FROM viewed WHERE pk = ?), ?, ?, nullif(?, '{\"ttl\": ' || ? || '}'))"
+    " ON CONFLICT (badge, sk) DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
+)
+DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+DELETE_VIEW = "DELETE FROM views WHERE badge = (SELECT number FROM viewed WHERE pk = ?) AND sk = ?"
 STORE = (
     "INSERT INTO items (pk, sk, ttl, batch, due, attributes) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl, batch = excluded.batch,"
@@ -128,7 +145,7 @@ STORE = (
 
 def all_items(database: Database) -> Iterator[Item]:
     """Yield all items of one moment, in the order of their keys."""
-    rows = database.stream("SELECT pk, sk, attributes FROM items ORDER BY pk, sk")
+    rows = database.stream(f"{ALL_ITEMS} ORDER BY pk, sk")
     return (_item(*row) for row in rows)
 
 
@@ -152,14 +169,31 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
     }
     if failed:
         raise ConditionFailed(failed)
-    rows = [
-        row_of(write.item if isinstance(write, Put) else updated(write, before.get(write.key)))
+    after = [
+        write.item if isinstance(write, Put) else updated(write, before.get(write.key))
         for write in writes
         if isinstance(write, Put | Update)
     ]
-    connection.executemany(STORE, rows)
+    _store(connection, after)
     gone = [write.key for write in writes if isinstance(write, Delete)]
-    connection.executemany("DELETE FROM items WHERE pk = ? AND sk = ?", gone)
+    connection.executemany(DELETE, gone)
+    connection.executemany(DELETE_VIEW, [key for key in gone if _is_view(key)])
+
+
+def _is_view(key: Key) -> bool:
+    return key.sk.startswith(keys.VIEW) and key.pk.startswith(keys.PARTITION)
+
+
+def _store(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
+    rows: list[Row] = []
+    views: list[Row] = []
+    for item in items:
+        (views if _is_view(key_of(item)) else rows).append(row_of(item))
+    connection.executemany(STORE, rows)
+    connection.executemany(NUMBER, {pk: ttl or 0 for pk, _, ttl, *_ in views}.items())
+    connection.executemany(
+        STORE_VIEW, [(pk, sk, ttl, own, ttl) for pk, sk, ttl, _, _, own in views]
+    )
 
 
 def _needs_item(write: Write) -> bool:
@@ -170,11 +204,15 @@ def _needs_item(write: Write) -> bool:
 def _fetch_all(
     read: Callable[[str, Sequence[object]], Iterable[Sequence[str]]], keys: Sequence[Key]
 ) -> list[Item]:
-    """Return the items that there are under keys, in the order of the keys."""
-    if not keys:
-        return []
-    rows = read(_fetch_sql(len(keys)), [part for key in keys for part in key])
-    return [_item(*row) for row in rows]
+    """Return the items that there are under keys; views come last."""
+    views = [key for key in keys if _is_view(key)]
+    others = [key for key in keys if not _is_view(key)] if views else keys
+    rows = read(_fetch_sql(len(others)), [part for key in others for part in key]) if others else ()
+    return [_item(*row) for row in rows] + [
+        _item(key.pk, *row)
+        for key in views
+        for row in read(_reader_of(()).ascending, (key.pk, key.sk, key.sk, 1))
+    ]
 
 
 @cache
@@ -200,7 +238,7 @@ def updated(write: Update, before: Item | None) -> Item:
     return {name: value for name, value in after.items() if name not in write.remove}
 
 
-def row_of(item: Item) -> tuple[str | int | None, ...]:
+def row_of(item: Item) -> Row:
     """Return the columns of an item's row, in the order of `STORE`."""
     key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
     rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
@@ -226,13 +264,13 @@ class _Reader:
     A row has a sort key and the attributes, and most rows are views, of which only that is needed.
     """
 
-    column = "attributes"
+    column, view_column = "attributes", VIEW_ATTRIBUTES
 
     def __init__(self, attributes: tuple[str, ...]) -> None:
         self._attributes = attributes
         self._to_keys = KEYS["PK" in attributes, "SK" in attributes]
-        self.ascending = QUERY.format(self.column, "ASC")
-        self.descending = QUERY.format(self.column, "DESC")
+        self.ascending = QUERY.format(self.column, self.view_column, "ASC")
+        self.descending = QUERY.format(self.column, self.view_column, "DESC")
 
     def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
         return [self._to_item(partition, sk, attributes) for sk, attributes in rows]
@@ -244,25 +282,24 @@ class _Reader:
 class _KeyReader(_Reader):
     """A reader of keys alone."""
 
-    column = "NULL"
+    column = view_column = "NULL"
 
     def _to_item(self, pk: str, sk: str, _: str) -> Item:
         return self._to_keys(pk, sk)
 
 
 class _SomeReader(_Reader):
-    """A reader of some attributes; JSON without their names, as of views, is not parsed."""
+    """A reader of some attributes; most views have none of them, so they are not parsed."""
 
     def __init__(self, attributes: tuple[str, ...]) -> None:
+        if "ttl" not in attributes:
+            self.view_column = "attributes"
         super().__init__(attributes)
-        names = "|".join(re.escape(json.dumps(name)[1:-1]) for name in attributes)
-        self._find = re.compile(f'"(?:{names})"').search
 
     def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
-        to_keys, find = self._to_keys, self._find
         return [
-            self._to_item(partition, sk, attributes) if find(attributes) else to_keys(partition, sk)
-            for sk, attributes in rows
+            self._to_item(partition, sk, own) if own else self._to_keys(partition, sk)
+            for sk, own in rows
         ]
 
     def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
@@ -277,6 +314,7 @@ class _FewReader(_Reader):
         # Of two paths or more, it returns an array, which has null for what is missing.
         paths = "".join(f", '$.{name}'" for name in attributes)
         self.column = f"json_extract(attributes, '$.PK'{paths})"
+        self.view_column = f"json_extract({VIEW_ATTRIBUTES}, '$.PK'{paths})"
         super().__init__(attributes)
 
     def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
@@ -305,7 +343,8 @@ class Change:
 
 def any_expired(database: Database, now: Seconds) -> bool:
     """Return whether there is an expired item."""
-    return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
+    either = "SELECT 1 FROM items WHERE ttl < ?1 UNION ALL SELECT 1 FROM viewed WHERE expires < ?1"
+    return bool(database.read(f"{either} LIMIT 1", (now,)))
 
 
 def first_due_marker(database: Database, now: Seconds) -> Seconds | None:
@@ -338,7 +377,7 @@ def remove_expired(
 ) -> int:
     """Remove up to `limit` expired items that may go, oldest first; return their number.
 
-    Each removal that has a consumer appends a change in the same transaction.
+    Each removal that has a consumer appends a change in the same transaction. Views come last.
     """
     rows = connection.execute(
         "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk", (now,)
@@ -349,10 +388,38 @@ def remove_expired(
         "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
         [(now, *row) for row in gone if is_consumed(Key(*row[:2]))],
     )
-    connection.executemany(
-        "DELETE FROM items WHERE pk = ? AND sk = ?", [(pk, sk) for pk, sk, _ in gone]
-    )
+    connection.executemany(DELETE, [(pk, sk) for pk, sk, _ in gone])
+    left = limit - len(gone)
+    return len(gone) + (_remove_expired_views(connection, now, left, may_go) if left else 0)
+
+
+def _remove_expired_views(
+    connection: sqlite3.Connection, now: Seconds, limit: int, may_go: Callable[[Key], bool]
+) -> int:
+    """Remove expired views, badge by badge, and the numbers of badges that have none left."""
+    rows = connection.execute(EXPIRED_VIEWS, (now,))
+    gone = list(islice((row for row in rows if may_go(Key(*row[:2]))), limit))
+    rows.close()
+    connection.executemany(DELETE_VIEW, [row[:2] for row in gone])
+    looked_at = gone[-1][2:] if len(gone) == limit else (now, 0)
+    connection.execute(DELETE_NUMBERS, looked_at)
+    connection.execute(UPDATE_EXPIRES, looked_at)
     return len(gone)
+
+
+EXPIRED_VIEWS = (
+    "SELECT pk, sk, expires, number FROM viewed CROSS JOIN views ON badge = number"
+    " WHERE expires < ?1 AND ttl < ?1 ORDER BY expires, number"
+)
+DELETE_NUMBERS = (
+    "DELETE FROM viewed WHERE (expires, number) < (?, ?)"
+    " AND NOT EXISTS (SELECT 1 FROM views WHERE badge = number)"
+)
+UPDATE_EXPIRES = (
+    "UPDATE viewed SET expires ="  # noqa: S608  a fixed number
+    f" (SELECT coalesce(min(ttl), {INTEGER_END - 1}) FROM views WHERE badge = number)"
+    " WHERE (expires, number) < (?, ?)"
+)
 
 
 class ChangeLog:

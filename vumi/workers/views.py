@@ -6,10 +6,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from chalicelib import telemetry
-from chalicelib.storage.errors import StorageError
+from chalicelib.limits import Room
+from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
@@ -61,11 +63,13 @@ class ViewWorker:
     def commit(self, function: Callable[[], Result]) -> Result:
         """Call a function within a commit, and store the views that it sends in the same commit.
 
-        A view that is not stored becomes a message. Raises `StorageError` if the commit fails.
+        A view that is not stored becomes a message. Raises `StorageError` if the commit must fail.
         """
         with self._queue.keeping() as views:
             result = function()
         telemetry.count(views_taken=len(views))
+        no_room = self._resources.room() is Room.COUNTS
+        views = [replace(one, unmarked=True) if one.hot or no_room else one for one in views]
         if views and (failed := self._try_to_store(views)):
             self._queue.queue.add_received(view.to_message() for view in views if view in failed)
         return result
@@ -76,9 +80,9 @@ class ViewWorker:
             return self._store(views)
         except StorageError:
             raise
-        except Exception:  # noqa: BLE001  the requests get their answers nevertheless
+        except Exception as error:  # the requests are answered alone, and their views are messages
             telemetry.event(logging.ERROR, "views_not_stored", views=len(views))
-            return set(views)
+            raise Unavailable("the views of a commit were not stored") from error
 
     def _store(self, views: Sequence[View]) -> set[View]:
         failed = store_views(views, self._resources)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib import telemetry
-from chalicelib.limits import Action
+from chalicelib.limits import Action, Room
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Value
@@ -153,6 +153,26 @@ def test_a_client_that_creates_too_many_badges_gets_one_that_says_so_and_stores_
     assert ask(resources, query="&peek=1") == "0"
     assert visit("second", method="HEAD").status == 200
     assert [View.from_message(body).badge_id for body in queue_of(resources).bodies] == ["first"]
+
+
+@pytest.mark.parametrize("room", [Room.VIEWS, Room.COUNTS])
+def test_without_room_a_new_id_gets_a_badge_that_says_so_and_stores_nothing(
+    resources: GivenResources, room: Room
+) -> None:
+    put_summary(resources.table, count=5)
+    resources.room = lambda: room
+
+    def visit(badge_id: str, method: str = "GET") -> Answer:
+        return http_requests.ask(resources, method, f"/api/v1/views?id={badge_id}")
+
+    refused = visit("new")
+    assert (refused.status, refused.body["isError"]) == (200, True)
+    said = "no new badges now: the disk of this server is nearly full"
+    assert refused.body["message"] == said
+    assert visit("new", "POST").refusal == (507, "no_room")
+    assert queue_of(resources).bodies == []
+    assert ask(resources) == "5"
+    assert len(queue_of(resources).bodies) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 -- One file has the table, its change log and the queues, so that one transaction can use all three.
 
-CREATE TABLE items (
+CREATE TABLE items (                  -- all items but views
     pk TEXT NOT NULL,
     sk TEXT NOT NULL,
     ttl INTEGER,
@@ -13,6 +13,22 @@ CREATE TABLE items (
 CREATE INDEX expiring ON items (ttl) WHERE ttl IS NOT NULL;
 
 CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL;
+
+CREATE TABLE viewed (                  -- the badges that have views, by number
+    number INTEGER PRIMARY KEY,
+    pk TEXT NOT NULL UNIQUE,
+    expires INTEGER NOT NULL           -- before it, no ttl of a view needs a look
+);
+
+CREATE INDEX expiring_views ON viewed (expires);
+
+CREATE TABLE views (
+    badge INTEGER NOT NULL,            -- the number of its badge
+    sk TEXT NOT NULL,
+    ttl INTEGER,
+    attributes TEXT,                   -- as in items; NULL if a whole number `ttl` is the only one
+    PRIMARY KEY (badge, sk)
+) WITHOUT ROWID;
 
 CREATE TABLE changes (                 -- the change log: items that TTL removed
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, not even after a deletion

@@ -100,7 +100,7 @@ def test_a_header_after_the_first_line_is_a_wrong_line(path: Path) -> None:
         ("a,b,1", "give id,count, not 3 fields; quote an id that has a comma"),
         (",1", "the id is empty: give one like owner/name"),
         ("a\x7f,1", "the id has a control character: leave it out"),
-        ("a" * 201 + ",1", "the id has 201 characters: give at most 200"),
+        ("a" * 201 + ",1", "the id has 201 characters and 201 bytes: give at most 200 and 400"),
         ("a,", f"give a whole number from 0 to {MAX_BASE}, not ''"),
         ("a, 1", f"give a whole number from 0 to {MAX_BASE}, not ' 1'"),
         ("a,-1", f"give a whole number from 0 to {MAX_BASE}, not '-1'"),

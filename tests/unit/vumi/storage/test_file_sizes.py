@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from chalicelib.views import keys
+from chalicelib.views.view import new_ulid
 from simulation.clocks import NOON, Clock
-from simulation.views import DAY
+from simulation.views import AT_NOON, DAY
 from vumi.storage.database import Database
-from vumi.storage.file_sizes import KEPT_DAYS, SAMPLE_SECONDS, FileSizes, measure, read_sizes
+from vumi.storage.file_sizes import (
+    FREE_PAGES,
+    IDLE_SECONDS,
+    KEPT_DAYS,
+    SAMPLE_SECONDS,
+    VACUUM_PAGES,
+    FileSizes,
+    Vacuum,
+    measure,
+    read_sizes,
+)
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.workers.expiry import Expiry
 
 
 def test_a_day_has_the_last_sample_of_it(database: Database) -> None:
@@ -40,3 +55,44 @@ def test_days_are_forgotten_after_more_than_a_year(database: Database) -> None:
         clock.now = NOON + later
         sizes.step()
     assert len(read_sizes(database.read, 10)) == 2
+
+
+def pages(database: Database) -> tuple[int, int]:
+    [(free, pages)] = database.read(
+        "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
+    )
+    return free, pages
+
+
+def test_the_file_shrinks_in_small_steps_after_its_views_expired(
+    database: Database, table: SqliteTable
+) -> None:
+    clock = Clock(NOON)
+    views = [keys.view(f"badge/{place % 9}", new_ulid(AT_NOON + place)) for place in range(150_000)]
+    table.put_all([{"PK": pk, "SK": sk, "ttl": int(NOON)} for pk, sk in views])
+    table.put_all(
+        [
+            {"PK": f"USER#badge/{place}", "SK": "VIEWS", "watermark": AT_NOON + 999_999}
+            for place in range(9)
+        ]
+    )
+    vacuum = Vacuum(database)
+    assert vacuum.step() == IDLE_SECONDS
+    _, most = pages(database)
+
+    clock.now += 1
+    expiry = Expiry(database, SqliteQueue(database, "views", clock), clock, lambda: None)
+    while expiry.step() == 0:
+        pass
+    free, all_pages = pages(database)
+    assert all_pages == most
+    assert free > FREE_PAGES
+
+    assert vacuum.step() < IDLE_SECONDS
+    assert pages(database) == (free - VACUUM_PAGES, most - VACUUM_PAGES)
+    while vacuum.step() < IDLE_SECONDS:
+        pass
+    assert pages(database)[0] <= FREE_PAGES
+    database.write(lambda connection: connection.execute("UPDATE clock SET highest = 1"))
+    assert database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert measure(database.path) < most * 4_096 * 0.6

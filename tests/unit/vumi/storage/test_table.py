@@ -11,6 +11,8 @@ import pytest
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put, Update, Write
+from chalicelib.views import keys
+from chalicelib.views.view import new_ulid
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
 
@@ -45,6 +47,18 @@ def left(table: SqliteTable, pk: str = "p") -> list[str]:
 
 def removed(changes: list[Change]) -> list[str]:
     return [str(change.item["SK"]) for change in changes]
+
+
+@pytest.mark.parametrize("length", [20, 400])
+def test_a_view_takes_few_bytes_however_long_its_id_is(
+    database: Database, table: SqliteTable, length: int
+) -> None:
+    """One address can take millions of views in an hour."""
+    views = [keys.view("x" * length, new_ulid(place)) for place in range(2_000)]
+    [(before,)] = database.read("PRAGMA page_count")
+    table.put_all([{"PK": pk, "SK": sk, "ttl": NOW} for pk, sk in views])
+    [(after,)] = database.read("PRAGMA page_count")
+    assert (after - before) * 4_096 / len(views) < 90
 
 
 def test_only_expired_items_are_removed(database: Database, table: SqliteTable) -> None:

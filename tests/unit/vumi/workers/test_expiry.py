@@ -141,6 +141,40 @@ def test_expiry_holds_a_view_until_the_watermark_of_its_badge_has_passed_it(life
     assert not life.there(view)
 
 
+def test_the_number_of_a_badge_goes_with_its_last_view(life: Life) -> None:
+    for at in (START, START + 300):
+        life.view(at=at)
+        life.view("other", at=at)
+    life.fold("badge", START + 300)
+    life.clock.now += 3_601
+    assert life.expiry.step() == 0.0
+    assert life.expiry.step() == EXPIRY_SECONDS
+    numbers = "SELECT pk, expires FROM viewed ORDER BY pk"
+    ends = int(START) + 3_600
+    assert life.database.read(numbers) == [("USER#badge", ends + 300), ("USER#other", ends)]
+
+    life.clock.now += 300
+    life.expiry.step()
+    assert life.database.read(numbers) == [("USER#other", ends)]
+    life.view()
+    assert life.table.count("USER#badge", limit=9) == 2
+
+
+def test_views_of_many_badges_expire_in_batches(life: Life) -> None:
+    badges = [f"badge {place}" for place in range(30)]
+    for badge_id in badges:
+        life.fold(badge_id, START + 300)
+        for _ in range(10):
+            life.view(badge_id)
+        life.view(badge_id, START + 7_200)
+    life.clock.now += 3_601
+
+    steps = [life.expiry.step() for _ in range(4)]
+
+    assert steps == [0.0, 0.0, 0.0, EXPIRY_SECONDS]
+    assert life.database.read("SELECT count(*) FROM views") == [(30,)]
+
+
 def test_expiry_holds_the_view_of_a_badge_that_was_never_folded(life: Life) -> None:
     view = life.view()
     life.clock.now += 30 * 86_400

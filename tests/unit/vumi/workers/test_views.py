@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.limits import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Key
@@ -21,6 +23,7 @@ from simulation.clocks import NOON, Clock
 from simulation.logs import counting_metrics, logged_events
 from simulation.standalone import standalone
 from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
+from vumi.storage.badges import count_seen
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import Change, SqliteTable
@@ -113,21 +116,62 @@ def test_a_view_that_is_not_stored_becomes_a_message_that_was_received_once(
     assert (message.sent_at, message.first_received_at) == (NOON, NOON)
 
 
-def test_after_an_unexpected_error_all_views_of_the_commit_become_messages(
+def test_an_unexpected_error_fails_the_commit(
     commit: Callable[..., str],
     worker: ViewWorker,
     queue: CommitViewQueue,
-    clock: Clock,
+    table: SqliteTable,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """Then its requests are answered alone, and no view of it is stored in part."""
     failing(worker, ZeroDivisionError())
 
-    assert commit(YOUNG, WAITS) == "answered"
+    with pytest.raises(Unavailable):
+        commit(YOUNG, WAITS)
 
-    assert logged_events(caplog) == [(logging.ERROR, "views_not_stored", {"views": 2})]
-    clock.now += VISIBILITY
-    bodies = [message.body for message in queue.queue.receive(10)]
-    assert [View.from_message(body) for body in bodies] == [YOUNG, WAITS]
+    assert logged_events(caplog)[0] == (logging.ERROR, "views_not_stored", {"views": 2})
+    assert (queue.queue.size(), shown(table)) == (0, 0)
+
+
+def stored_views(database: Database) -> int:
+    [(views,)] = database.read("SELECT count(*) FROM views")
+    return int(views)
+
+
+def test_hot_views_of_a_commit_are_counted_without_a_row_for_each(
+    commit: Callable[..., str], database: Database, table: SqliteTable, clock: Clock
+) -> None:
+    """No request comes again, so only a tally of the minute tells how many there were."""
+    for minute in (0, 60):
+        clock.now = NOON + minute
+        commit(*(view(AT_NOON + minute * 1000, place, hot=True) for place in range(150)))
+    assert (summary(table)["count"], stored_views(database)) == (300, 0)
+    rows = database.read("SELECT attributes FROM items WHERE sk = 'SEEN' ORDER BY pk")
+    assert [json.loads(one)["views"] for (one,) in rows] == [150, 150]
+    assert count_seen(database.read, AT_NOON) == {BADGE: 300}
+
+
+def test_without_room_views_of_a_commit_are_counted_and_leave_no_row(
+    worker: ViewWorker, commit: Callable[..., str], database: Database, table: SqliteTable
+) -> None:
+    commit(YOUNG)
+    worker._resources = replace(worker._resources, room=lambda: Room.COUNTS)  # noqa: SLF001  no other way in
+    [(items,)] = database.read("SELECT count(*) FROM items")
+    commit(*(view(place=place) for place in range(2, 102)))
+    assert (shown(table), stored_views(database)) == (101, 1)
+    assert summary(table)["count"] == 100
+    assert database.read("SELECT count(*) FROM items") == [(items + 1,)]
+
+
+def test_a_hot_view_that_can_not_be_counted_fails_the_commit(
+    commit: Callable[..., str], queue: CommitViewQueue, table: SqliteTable
+) -> None:
+    """A message of it could not tell that it was counted before."""
+    pk, sk = keys.summary("wrong")
+    table.put_all([{"PK": pk, "SK": sk, "count": "a text"}])
+    with pytest.raises(Unavailable):
+        commit(view(hot=True), replace(view(place=1, hot=True), badge_id="wrong"))
+    assert (queue.queue.size(), shown(table)) == (0, 0)
 
 
 def test_a_commit_fails_if_its_storage_fails(
@@ -153,7 +197,7 @@ def test_views_that_were_stored_in_part_are_counted_once(  # noqa: PLR0913  the 
 ) -> None:
     """They are stored without a savepoint, and all of them become messages."""
     failing_view = view(place=2)
-    trigger = f"t BEFORE INSERT ON items WHEN new.sk = '{keys.view(BADGE, failing_view.ulid).sk}'"
+    trigger = f"t BEFORE INSERT ON views WHEN new.sk = '{keys.view(BADGE, failing_view.ulid).sk}'"
     sql = f"CREATE TRIGGER {trigger} BEGIN SELECT RAISE(ABORT, 'fails'); END"
     database.write(lambda connection: connection.execute(sql))
 
