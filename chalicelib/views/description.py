@@ -403,8 +403,8 @@ CHANGE = record(
             milestones.MAX_MILESTONES,
             description="All milestones, each with another count; `[]` removes them. When the count"
             " with the base reaches one, its URL gets one signed webhook, and another one only"
-            " after a reset and a day. That happens when views are folded, minutes after they were taken. A"
-            " new milestone must be higher than the count. It needs `EVENTS=on` and"
+            " after a reset and a day. That happens when views are folded, minutes after they were"
+            " taken. A new milestone must be higher than the count. It needs `EVENTS=on` and"
             " `WEBHOOK_SECRETS`.",
         ),
     },
