@@ -20,7 +20,7 @@ from vumi.workers.views import ViewWorker
 
 def _commit_each_request() -> None:
     """Give each request its own commit."""
-    patch.object(common_commits, "MAX_REQUESTS", 1).start()
+    patch.object(common_commits, "COMMIT_SECONDS", 0.0).start()
 
 
 def _store_messages() -> None:
