@@ -179,8 +179,13 @@ class MachineWorld(World):
 
     def is_done(self, write: Write) -> bool:
         """Return whether a write has ended the life of an id, because its answer may be lost."""
-        at = write.values.get("reset") if isinstance(write, Update) else None
-        return at is not None and (self.engine.get(write.key) or {}).get("reset") == at
+        if not isinstance(write, Update):
+            return False
+        found = self.engine.get(write.key) or {}
+        if "reset" in write.values:
+            return found.get("reset") == write.values["reset"]
+        is_detached = "alias" in write.remove and "alias" not in found
+        return is_detached and found.get("version") == write.values["version"]
 
     def note_sent(self, view: View) -> None:
         """Record that a request has sent the message of its view."""
