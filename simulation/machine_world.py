@@ -185,10 +185,11 @@ class MachineWorld(World):
         """Return whether a write has ended the life of an id, because its answer may be lost."""
         if not isinstance(write, Update):
             return False
-        item, at = self.engine.get(write.key) or {}, write.values.get("reset")
-        if "alias" in write.remove and at is None:
-            return "alias" not in item
-        return at is not None and item.get("reset") == at
+        found = self.engine.get(write.key) or {}
+        if "reset" in write.values:
+            return found.get("reset") == write.values["reset"]
+        is_detached = "alias" in write.remove and "alias" not in found
+        return is_detached and found.get("version") == write.values["version"]
 
     def note_sent(self, view: View) -> None:
         """Record that a request has sent the message of its view."""
