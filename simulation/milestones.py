@@ -90,7 +90,11 @@ class MilestoneLaw:
             if one.reached:
                 name = event_id(badge_id, one.count, summary.reset, one.set_at)
                 there = engine.get(events.key(name)) or {}
-                assert name in self.silent or number(there, "at"), f"{one.count} has no event"
+                # A world that notes no transactions takes the badge's word for what it sent.
+                is_silent = name in self.silent or (
+                    not self.put and milestones.sent.get(str(one.count)) != one.reached
+                )
+                assert is_silent or number(there, "at"), f"{one.count} has no event"
 
 
 def _begins_life(writes: Sequence[Write], badge_id: str) -> bool:
