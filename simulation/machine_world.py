@@ -224,6 +224,7 @@ class MachineWorld(World):
             self.check_answer(looking, answer)
 
     def _visitor_comes(self, asked: str) -> None:
+        self._versions = self._read_versions()
         looking, request = self.look(asked), self.any_request(asked)
         answer = self._try(lambda: self._ask(looking, request))
         self._end([looking])
