@@ -90,9 +90,10 @@ class MilestoneLaw:
             if one.reached:
                 name = event_id(badge_id, one.count, summary.reset, one.set_at)
                 there = engine.get(events.key(name)) or {}
-                # A world that notes no transactions takes the badge's word for what it sent.
+                # A world that notes no transactions takes the badge's word for what it sent: its
+                # clock may stand still, so that two lives reach a milestone at the same time.
                 is_silent = name in self.silent or (
-                    not self.put and milestones.sent.get(str(one.count)) != one.reached
+                    not self.put and str(one.count) in milestones.sent
                 )
                 assert is_silent or number(there, "at"), f"{one.count} has no event"
 
