@@ -509,11 +509,13 @@ def test_another_owner_neither_sees_nor_sends_milestones(world: World) -> None:
     assert [event.target.address for event in world.events()] == [OTHER]
 
 
-def test_another_owner_who_sets_the_same_milestone_gets_an_event(world: World) -> None:
-    """The clock of views stands still."""
+def test_another_owner_who_sets_the_same_milestone_gets_an_event_after_a_day(
+    world: World,
+) -> None:
     world.set(10)
     world.change(base=15)
     world.change(base=0)
+    world.now += DAY
     claiming.grant(world.table, BADGE, world.now, digest(THEIRS))
     world.change(THEIRS, milestones=(Milestone(10, OTHER),))
     world.change(THEIRS, base=15)
