@@ -90,8 +90,8 @@ class MilestoneLaw:
             if one.reached:
                 name = event_id(badge_id, one.count, summary.reset, one.set_at)
                 there = engine.get(events.key(name)) or {}
-                # `note` has checked the events of a world that notes its transactions. Without them,
-                # nothing tells a milestone that was sent within a day from one without an event.
+                # A world that notes no transactions can't tell a milestone that was sent within a
+                # day from one without an event.
                 is_silent = name in self.silent or not self.put
                 assert is_silent or number(there, "at"), f"{one.count} has no event"
 
