@@ -37,8 +37,8 @@ def standalone(
         archive=MISSING,
         claims=MISSING,
         refusals=MISSING,
-        resolver=MISSING,
+        resolver_of_threads=MISSING,
         sender=None,
-        fetcher=MISSING,
+        fetcher_of_threads=MISSING,
         webhooks=None,
     )

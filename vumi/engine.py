@@ -128,9 +128,9 @@ class Engine:
             archive=FolderArchive(self._folder / archive.FOLDER),
             claims=ProcessClaims(),
             refusals=RefusalLog(self._clock),
-            resolver=socket.getaddrinfo,
+            resolver_of_threads=socket.getaddrinfo,
             sender=sender_of(settings),
-            fetcher=fetcher_of(settings),
+            fetcher_of_threads=fetcher_of(settings),
             webhooks=self._webhooks(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,14 @@ EVENT_QUEUE = "event-"
 """The beginning of the name of each queue of `EVENT_QUEUES` in the file."""
 
 
+class MayWait(BaseException):
+    """A request on the thread of the event loop came to the network, and must leave that thread.
+
+    A route takes its resource of the network after all that may refuse the request, and before its
+    first write.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class StandaloneResources:
     """The `chalicelib.resources.Resources` of one machine."""
@@ -42,12 +51,32 @@ class StandaloneResources:
     archive: Archive
     claims: Claims
     refusals: RefusalLog
-    resolver: Resolver
+    resolver_of_threads: Resolver
     sender: Sender | None
-    fetcher: Fetcher
+    fetcher_of_threads: Fetcher
     webhooks: WebhookSchedule | None
+
+    @property
+    def resolver(self) -> Resolver:
+        """Return the resolver. Raises `MayWait` on the thread of the event loop."""
+        _leave_event_loop()
+        return self.resolver_of_threads
+
+    @property
+    def fetcher(self) -> Fetcher:
+        """Return the fetcher. Raises `MayWait` on the thread of the event loop."""
+        _leave_event_loop()
+        return self.fetcher_of_threads
 
     def event_queue(self, name: str) -> SqliteQueue | None:
         if name not in self.settings.event_queues:
             return None
         return self.delivery_queue.sibling(EVENT_QUEUE + name)
+
+
+def _leave_event_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise MayWait

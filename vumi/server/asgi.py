@@ -9,14 +9,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 from chalicelib.units import Seconds
 from vumi.server import framing
-from vumi.server.bodies import BodyMemory, TooManyBodiesError
+from vumi.server.bodies import BodyExpected, BodyMemory, TooManyBodiesError
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
 from vumi.server.proxies import TrustedProxies
@@ -29,12 +30,21 @@ BODY_SECONDS = 30.0
 NO_PROXIES = TrustedProxies()
 NO_ADDRESS: Peer = ("", 0)
 """The client of a Unix socket."""
+FORWARDED = b"x-forwarded-for"
+LARGE_BYTES = 32_768
+"""A longer body is the last one of its connection.
+
+The buffers of the system take one such body of a client that does not read, and no second one waits
+in the memory of the process.
+"""
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
-Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+Read: TypeAlias = Callable[[], Request | BodyExpected]
+Answer: TypeAlias = Callable[[str, Read], Awaitable[Response | BodyExpected]]
+"""A function that gets the client and the reader of a request, and answers it in its turn."""
 OnResponse: TypeAlias = Callable[[str, str, Response, Seconds], object]
 """A function that gets the method and the path of a request, its response, and its time."""
 
@@ -52,6 +62,7 @@ class BodyTooSlowError(ClientError):
 class Application:
     """The ASGI application, which answers requests by `answer`, and tells `connections` of them.
 
+    `answer` reads a head in the turn of its client, because that costs as much as many an answer.
     A body is kept if `admit` returns its request, perhaps with a caller, and does not raise.
     `on_response` gets each response before it is sent, with its time by `stopwatch`.
     """
@@ -92,38 +103,46 @@ class Application:
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer) -> Response:
         self.connections.enter(peer, Phase.ANSWER)
         try:
-            length = framing.check(scope)
-            headers = _headers(scope["headers"])
-            client = self._proxies.client_of(peer[0], headers.get("x-forwarded-for", ""))
-            request = _request(scope, headers, client)
-            if not length:
-                return await self._answer(request)
-            return await self._answer_with_body(request, receive, peer, length)
+            client = self._proxies.client_of(peer[0], _forwarded(scope))
+            reply = await self._answer(client, partial(self._read_head, scope, client))
+            if isinstance(reply, BodyExpected):
+                reply = await self._answer_with_body(reply, receive, peer)
+            return cast("Response", reply)
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
+    def _read_head(self, scope: Scope, client: str) -> Request | BodyExpected:
+        """Return a request, unless it has a body. Raises `ClientError` and `StorageError`."""
+        length = framing.check(scope)
+        request = _request(scope, _headers(scope["headers"]), client)
+        if not length:
+            return request
+        try:
+            return BodyExpected(self._admit(request), length, kept=True)
+        except ClientError:
+            return BodyExpected(request, length, kept=False)
+
     async def _answer_with_body(
-        self, request: Request, receive: Receive, peer: Peer, length: int
-    ) -> Response:
+        self, expected: BodyExpected, receive: Receive, peer: Peer
+    ) -> Response | BodyExpected:
         """Read the body of a request, and answer the request.
 
         A body is not kept in memory if its request is refused without it. It is read nevertheless,
         because a proxy that can't send all of it does not pass the response on.
         Raises `BodyTooSlowError` and `TooManyBodiesError`.
         """
-        try:
-            request = self._admit(request)
-        except ClientError:
+        request, length, client = expected.request, expected.length, expected.request.client
+        if not expected.kept:
             await self._read(receive, peer, _discard)
-            return await self._answer(request)
-        if not self._bodies.reserve(request.client, length):
+            return await self._answer(client, lambda: request)
+        if not self._bodies.reserve(client, length):
             await self._read(receive, peer, _discard)
             raise TooManyBodiesError
         try:
             body = await self._read(receive, peer, _whole)
-            return await self._answer(replace(request, body=body))
+            return await self._answer(client, lambda: replace(request, body=body))
         finally:
-            self._bodies.release(request.client, length)
+            self._bodies.release(client, length)
 
     async def _read(
         self, receive: Receive, peer: Peer, read: Callable[[Receive], Awaitable[Result]]
@@ -158,6 +177,13 @@ async def _parts(receive: Receive) -> AsyncIterator[bytes]:
         more = part["more_body"]
 
 
+def _forwarded(scope: Scope) -> str:
+    """Return the header of proxies, whose repetitions are one list."""
+    return ", ".join(
+        [value.decode("latin-1") for name, value in scope["headers"] if name == FORWARDED]
+    )
+
+
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return headers by their names in lower case; a repeated header has all its values."""
     headers: dict[str, str] = {}
@@ -180,6 +206,8 @@ def _request(scope: Scope, headers: Mapping[str, str], client: str) -> Request:
 def _start(response: Response) -> Mapping[str, Any]:
     headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
     headers.append((b"server", b"vu-mi"))
+    if len(response.body) > LARGE_BYTES:
+        headers.append((b"connection", b"close"))
     if response.status not in WITHOUT_LENGTH:
         headers.append((b"content-length", b"%d" % len(response.body)))
     return {"type": "http.response.start", "status": response.status, "headers": headers}

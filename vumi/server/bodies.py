@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from chalicelib.http import errors
 from chalicelib.http.errors import ClientError
+from chalicelib.http.messages import Request
 from vumi.server.client_limits import network_of
 
 MAX_MEMORY_BYTES = 32 * 1024 * 1024
@@ -27,6 +29,18 @@ class TooManyBodiesError(ClientError):
 
     def __init__(self) -> None:
         super().__init__("your address sends too many bodies: send one after another")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyExpected:
+    """A request whose body of `length` bytes must be read before it can be answered.
+
+    The body is not `kept` if the request is refused without it.
+    """
+
+    request: Request
+    length: int
+    kept: bool
 
 
 class BodyMemory:

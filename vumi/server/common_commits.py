@@ -1,8 +1,9 @@
 """The common commits: requests that wait while one commit runs share the next one.
 
-Clients take turns by the time that their requests cost (`fair_queue`), and a commit is bounded by
-its time. Commits run on the thread of the event loop. The web server reads and writes its sockets
-on its own threads, without the interpreter, so no thread has to be woken for a request.
+Clients take turns by the time that their requests cost (`fair_queue`), from the reading of a head
+on, and a commit is bounded by its time. Commits run on the thread of the event loop. The web server
+reads and writes its sockets on its own threads, without the interpreter, so no thread has to be
+woken for a request.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from chalicelib import telemetry
@@ -19,12 +22,14 @@ from chalicelib.http import errors
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
+from vumi.resources import MayWait
+from vumi.server.bodies import BodyExpected
 from vumi.server.client_limits import network_of
 from vumi.server.fair_queue import FairQueue
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Corrupt
 
-COMMIT_SECONDS = 0.005
+COMMIT_SECONDS = 0.002
 """The time in which a commit takes requests. Nothing else is answered meanwhile."""
 THREADS = 40
 """Requests that are answered alone concurrently."""
@@ -35,15 +40,20 @@ SLOW = (METRICS, ADMIN_DATA)
 """The beginnings of paths whose answers read much of the file."""
 
 
-Waiting: TypeAlias = tuple[Request, "asyncio.Future[Response | None]"]
-"""A request, and the future that gets its response, or None if its commit failed."""
+Read: TypeAlias = Callable[[], Request | BodyExpected]
+"""Reads a request from what was received. It may be called again, on another thread."""
+Reply: TypeAlias = Response | BodyExpected | Callable[[], Response | BodyExpected]
+"""A response, the request for a body, or the function that answers on a thread."""
+Waiting: TypeAlias = tuple[Read, "asyncio.Future[Reply]"]
+"""A request, and the future that gets its reply."""
 
 
 class CommonCommits:
     """The answers to requests by `route`, several of them in one commit of `in_one_commit`.
 
-    A request that may wait for the network is answered alone, on a thread. So are a scrape of the
-    metrics, a request for the operator's data, and each request of a failed common commit.
+    A request whose route comes to the network (`MayWait`) is answered again, alone on a thread: so
+    the limits refuse most of them before. So are a scrape of the metrics, a request for the
+    operator's data, and each request of a failed common commit.
     `on_commit` gets the number of requests and the time of each commit.
     """
 
@@ -61,17 +71,17 @@ class CommonCommits:
         self._waiting: FairQueue[Waiting] = FairQueue()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
-    async def answer(self, request: Request) -> Response:
-        """Answer a request after its writes are on the disk."""
-        if request.path.startswith(SLOW) or may_call_network(request):
-            return await self._on_thread(self._route, request)
+    async def answer(self, client: str, read: Read) -> Response | BodyExpected:
+        """Answer a request after its writes are on the disk, or say that its body is expected."""
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Response | None] = loop.create_future()
+        answered: asyncio.Future[Reply] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._commit)
-        self._waiting.add(network_of(request.client), (request, answered))
-        response = await answered
-        return response or await self._on_thread(self._answer_alone, request)
+        self._waiting.add(network_of(client), (read, answered))
+        reply = await answered
+        if isinstance(reply, Response | BodyExpected):
+            return reply
+        return await loop.run_in_executor(self._threads, reply)
 
     def close(self) -> None:
         """Stop without waiting: a request that still runs finds the file closed."""
@@ -81,41 +91,56 @@ class CommonCommits:
         """Answer waiting requests in one commit."""
         batch: list[Waiting] = []
         began = self._stopwatch()
-        responses = self._responses(batch)
+        replies = self._replies(batch)
         self._on_commit(len(batch), self._stopwatch() - began)
-        for (_, answered), response in zip(batch, responses, strict=True):
+        for (_, answered), reply in zip(batch, replies, strict=True):
             if not answered.done():
-                answered.set_result(response)
+                answered.set_result(reply)
         if self._waiting:
             # First the loop sends these responses, and takes the requests that came meanwhile.
             loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._commit)
 
-    def _responses(self, batch: list[Waiting]) -> Sequence[Response | None]:
-        """Answer requests, and add them to the batch; return None for each if the commit failed."""
+    def _replies(self, batch: list[Waiting]) -> Sequence[Reply]:
+        """Answer requests, and add them to the batch. Each is answered alone if this fails."""
         try:
             return self._in_one_commit(lambda: self._answer_in_turn(batch))
         except Exception as error:  # noqa: BLE001  otherwise no request would be answered after it
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")
             batch.extend(self._take_all())
-            return [None] * len(batch)
+            return [partial(self._answer_alone, read) for read, _ in batch]
 
-    def _answer_in_turn(self, batch: list[Waiting]) -> list[Response]:
+    def _answer_in_turn(self, batch: list[Waiting]) -> list[Reply]:
         """Answer requests until the time of a commit is over.
 
         The commit may call this again: then the batch has the requests of the first call.
         """
-        responses = [self._route(request) for request, _ in batch]
+        replies = [self._reply(read) for read, _ in batch]
         now = self._stopwatch()
         end = now + COMMIT_SECONDS
         while self._waiting and (not batch or now + self._waiting.expected_cost() < end):
             client, waiting = self._waiting.take()
             batch.append(waiting)
-            responses.append(self._route(waiting[0]))
+            replies.append(self._reply(waiting[0]))
             began, now = now, self._stopwatch()
             self._waiting.charge(client, now - began)
-        return responses
+        return replies
+
+    def _reply(self, read: Read) -> Reply:
+        try:
+            request = read()
+        except Exception as failure:  # noqa: BLE001  the connection must get an answer
+            return errors.to_response(failure)
+        if isinstance(request, BodyExpected):
+            return request
+        if request.path.startswith(SLOW):
+            return partial(self._route, request)
+        try:
+            return self._route(request)
+        except MayWait:
+            # The limits of its client have counted it already.
+            return partial(self._route, replace(request, client=""))
 
     def _take_all(self) -> Iterator[Waiting]:
         """Take all waiting requests, after a commit that failed."""
@@ -124,28 +149,16 @@ class CommonCommits:
             self._waiting.charge(client, 0.0)
             yield waiting
 
-    def _answer_alone(self, request: Request) -> Response:
+    def _answer_alone(self, read: Read) -> Response | BodyExpected:
         """Answer a request whose common commit failed."""
+        request = read()
+        if isinstance(request, BodyExpected):
+            return request
         try:
-            return self._in_one_commit(lambda: self._route(request))
+            return self._in_one_commit(partial(self._route, request))
         except StorageError as error:
             if isinstance(error, Corrupt) and request.path == HEALTH:
                 # The route would answer 200, because reads continue.
                 return errors.unavailable("the file is corrupt: see the log")
             # Without a commit around it, the route meets the same error and answers it.
             return self._route(request)
-
-    async def _on_thread(self, answer: Callable[[Request], Response], request: Request) -> Response:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, answer, request)
-
-
-def may_call_network(request: Request) -> bool:
-    """Return whether a request may name a URL, whose host is resolved, or prove an owner.
-
-    JSON may have the letters as escapes, and in UTF-16.
-    """
-    if not request.body:
-        return False
-    body = request.body.replace(b"\0", b"")
-    return any(part in body for part in (b"url", b"proof", b"\\u"))

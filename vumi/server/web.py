@@ -6,6 +6,7 @@ import asyncio
 import errno
 import resource
 import socket
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,6 +38,9 @@ IDLE_SECONDS = 60
 """A connection is closed if no complete head of a request arrives for this long."""
 DRAIN_SECONDS = 5.0
 """The time that a stop waits for the current requests."""
+SWITCH_SECONDS = 0.0005
+"""The time after which a thread gives the interpreter to another one. The threads of granian need
+it for each request, and wait for the thread of the event loop meanwhile."""
 SILENT = Notifier()
 POLL_SECONDS = 0.01
 """The interval at which a starting server is asked whether it accepts connections."""
@@ -77,6 +81,7 @@ class WebServer:
 
         `on_ready` is called when connections are accepted.
         """
+        sys.setswitchinterval(SWITCH_SECONDS)
         with asyncio.Runner() as runner:
             self._loop = runner.get_loop()
             runner.run(self._serve(on_ready))

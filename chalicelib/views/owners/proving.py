@@ -138,26 +138,28 @@ class ProofSearch:
             if proof.challenge in _challenges_of(earlier):
                 return
             raise TooSoonError(wait, text(earlier, "found") or "it is being looked for")
+        fetcher = self.fetcher()
         look: Item = {"PK": key.pk, "SK": key.sk, "at": now, "ttl": now + KEEP_SECONDS}
         try:
             self.table.write(Put(look, unchanged("at", number(earlier, "at"))))
         except ConditionFailed:
             raise TooSoonError(LOOK_SECONDS, "it is being looked for") from None
-        challenges, found = self._fetch(place)
+        challenges, found = _fetch(fetcher, place)
         self.table.write(
             Put({**look, "found": found, "challenges": [*challenges[:MAX_CHALLENGES]]})
         )
         if proof.challenge not in challenges:
             raise NotProvenError(proof.challenge, place.url, found)
 
-    def _fetch(self, place: Place) -> tuple[Sequence[str], str]:
-        """Return the challenges in the file at a place, and a description of what was found."""
-        try:
-            body = self.fetcher().fetch(place.url, is_listed=place.is_listed)
-        except fetching.FetchError as failure:
-            return (), str(failure)
-        lines = (line.strip() for line in body.decode(errors="replace").splitlines())
-        return [line for line in lines if CHALLENGE.fullmatch(line)], MISSING
+
+def _fetch(fetcher: Fetcher, place: Place) -> tuple[Sequence[str], str]:
+    """Return the challenges in the file at a place, and a description of what was found."""
+    try:
+        body = fetcher.fetch(place.url, is_listed=place.is_listed)
+    except fetching.FetchError as failure:
+        return (), str(failure)
+    lines = (line.strip() for line in body.decode(errors="replace").splitlines())
+    return [line for line in lines if CHALLENGE.fullmatch(line)], MISSING
 
 
 def _challenges_of(look: Item) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from chalicelib.events.event import message
 from chalicelib.settings import Settings
+from tests import event_loop
 from vumi.engine import Engine
+from vumi.resources import MayWait
 from vumi.workers.events import MILESTONES_QUEUE
 
 OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
@@ -46,5 +49,22 @@ def test_a_message_of_a_milestone_is_queued_apart(tmp_path: Path) -> None:
         engine.prepare()
         engine.resources.delivery_queue.send(message("milestone-1"))
         assert engine.read("SELECT queue FROM messages") == [(MILESTONES_QUEUE,)]
+    finally:
+        engine.stop()
+
+
+def test_no_request_waits_for_the_network_on_the_event_loop(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, Settings())
+
+    async def on_event_loop() -> None:
+        with pytest.raises(MayWait):
+            _ = engine.resources.resolver
+        with pytest.raises(MayWait):
+            _ = engine.resources.fetcher
+        await asyncio.to_thread(lambda: engine.resources.fetcher)
+
+    try:
+        engine.prepare()
+        event_loop.run(on_event_loop())
     finally:
         engine.stop()

@@ -15,8 +15,8 @@ from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.errors import NotFoundError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
-from vumi.server.asgi import NO_PROXIES, Application, OnResponse
-from vumi.server.bodies import BodyMemory
+from vumi.server.asgi import LARGE_BYTES, NO_PROXIES, Application, OnResponse, Read
+from vumi.server.bodies import BodyExpected, BodyMemory
 from vumi.server.connections import Connections, Phase
 from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import UNIX, Peer
@@ -76,7 +76,10 @@ def exchange(  # noqa: PLR0913  the parts of a request
     path, _, query = target.partition(b"?")
     coming = iter(parts)
 
-    async def answer(request: Request) -> Response:
+    async def answer(_: str, read: Read) -> Response | BodyExpected:
+        request = read()
+        if isinstance(request, BodyExpected):
+            return request
         exchange.asked = request
         if isinstance(response, Exception):
             raise response
@@ -220,6 +223,12 @@ def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:
     assert answered.status == 418
     assert answered.headers == {b"X-Shape": b"round", b"server": b"vu-mi", b"content-length": b"5"}
     assert answered.sent[1] == {"type": "http.response.body", "body": b"short"}
+
+
+@pytest.mark.parametrize(("size", "closes"), [(LARGE_BYTES, False), (LARGE_BYTES + 1, True)])
+def test_a_large_body_is_the_last_of_its_connection(size: int, *, closes: bool) -> None:
+    found = exchange(response=Response(body=bytes(size)))
+    assert (found.headers.get(b"connection") == b"close") is closes
 
 
 def test_a_204_has_no_length() -> None:

@@ -17,7 +17,7 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.units import Seconds
 from tests import event_loop
 from vumi.notify import Notifier
-from vumi.server.asgi import Application
+from vumi.server.asgi import Application, Read
 from vumi.server.common_commits import CommonCommits
 from vumi.server.unix_socket import UnixSocket
 from vumi.server.watchdog import Watchdog, is_answered
@@ -171,7 +171,7 @@ def test_the_manager_hears_of_the_stop(tmp_path: Path) -> None:
     assert messages[-1] == "STOPPING=1"
 
 
-async def answer_nothing(_: Request) -> Response:
+async def answer_nothing(_: str, __: Read) -> Response:
     return Response(204)
 
 
