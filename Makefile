@@ -151,7 +151,7 @@ dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## test tabl
 laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
 	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
 
-mutants: $(VENV)/mutants.stamp ## list mutants of the exact modules that no test finds: [OF=chalicelib/views/folding.py]
+mutants: $(VENV)/mutants.stamp ## list mutants of the exact modules that no test finds: [OF=chalicelib/counting/folding.py]
 	rm -rf mutants
 	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
 	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from ulid import ULID
 
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import Windows, marker_item
 from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.items import Item
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from simulation.aws_events import (
     API_DOMAIN,

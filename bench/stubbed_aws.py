@@ -26,8 +26,8 @@ from ulid import ULID
 
 from chalicelib.aws import connections
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
-from chalicelib.views import keys
-from chalicelib.views.summary import HOURS_OF_DAY, Day, hour_of
+from chalicelib.counting import keys
+from chalicelib.counting.summary import HOURS_OF_DAY, Day, hour_of
 from simulation.authority import Authority
 
 WireItem: TypeAlias = dict[str, AttributeValue]

@@ -7,21 +7,23 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from chalicelib.events import routes as events
+from chalicelib.history import routes as history_routes
 from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
-from chalicelib.views import history_routes, owner_routes, page_routes
-from chalicelib.views import routes as views
+from chalicelib.owners import routes as owner_routes
+from chalicelib.pages import badge_routes as views
+from chalicelib.pages import routes as page_routes
 from chalicelib.wallets import routes as wallets
 
 if TYPE_CHECKING:
     from chalicelib import description
+    from chalicelib.migration import drop_in
     from chalicelib.resources import Resources
     from chalicelib.settings import Feature
-    from chalicelib.views import drop_in
 else:
-    description, drop_in = lazy("chalicelib.description"), lazy("chalicelib.views.drop_in")
+    description, drop_in = lazy("chalicelib.description"), lazy("chalicelib.migration.drop_in")
 
 DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",

@@ -18,8 +18,8 @@ from chalicelib.http import description as shared
 from chalicelib.http import errors, guards
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
+from chalicelib.pages import description as views
 from chalicelib.version import VERSION
-from chalicelib.views import description as views
 from chalicelib.wallets import description as wallets
 
 SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *shared.SECTIONS)

@@ -12,6 +12,7 @@ from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
+    from chalicelib.counting.view_queue import ViewQueue
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks.sender import Sender
     from chalicelib.http.refusals import RefusalLog
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from chalicelib.outgoing.webhooks import WebhookSchedule
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
-    from chalicelib.views.view_queue import ViewQueue
 
 
 class Resources(Protocol):

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import boto3
 
     from chalicelib.events.webhooks import signing
-    from vumi.installations import stack
+    from vumi.operate.installations import stack
 else:
     boto3, signing = lazy("boto3"), lazy("chalicelib.events.webhooks.signing")
-    stack = lazy("vumi.installations.stack")
+    stack = lazy("vumi.operate.installations.stack")
 
 REPORTED_ERRORS = (
     BotoCoreError,

@@ -23,9 +23,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from deploy.patience import Patience
 from deploy.restored_table import NotRestoredError, Restored, RestoredTables
-from vumi.check.items import Items, StoredItem
-from vumi.check.report import Finding, FindingKind, all_wrong
 from vumi.journals import ArchivedObject
+from vumi.operate.check.items import Items, StoredItem
+from vumi.operate.check.report import Finding, FindingKind, all_wrong
 
 if TYPE_CHECKING:
     from types_boto3_lambda import LambdaClient

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from deploy.patience import POLL_SECONDS, Patience
-from vumi.installations.restorable import NoBackupsError, RestorableTimes
+from vumi.operate.installations.restorable import NoBackupsError, RestorableTimes
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

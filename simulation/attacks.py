@@ -27,8 +27,8 @@ from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from simulation.environment import ROOT
 from simulation.raw_http import complete, receive
-from vumi.exchange import formats
-from vumi.exchange.files import LineWriter
+from vumi.operate.exchange import formats
+from vumi.operate.exchange.files import LineWriter
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
 """The addresses of attackers, which are not those of visitors."""

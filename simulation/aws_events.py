@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.aws.attribute_values import encode_item
+from chalicelib.counting import keys as views_keys
 from chalicelib.storage.items import Item, key_of
 from chalicelib.units import Seconds, WholeSeconds
-from chalicelib.views import keys as views_keys
 from chalicelib.wallets.wallet import Entry
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/2026-01-01T00:00:00.000"

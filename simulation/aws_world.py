@@ -17,6 +17,11 @@ from typing import Any, TypeVar
 
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.counting import keys
+from chalicelib.counting.folding import Folder
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View, earliest, milliseconds
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
@@ -25,11 +30,6 @@ from chalicelib.storage.items import Due, Item, Key, number, text
 from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds
-from chalicelib.views import keys
-from chalicelib.views.folding import Folder
-from chalicelib.views.summary import read
-from chalicelib.views.view import View, earliest, milliseconds
-from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.faults import Crash
 from simulation.milestones import before_writes

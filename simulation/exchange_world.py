@@ -19,6 +19,11 @@ import boto3
 from moto import mock_aws
 
 from chalicelib.api import TABLE
+from chalicelib.counting import keys
+from chalicelib.counting.folding import Folder
+from chalicelib.counting.storing import Store
+from chalicelib.counting.view import View
+from chalicelib.counting.windows import Windows
 from chalicelib.events.consumers import DeliveryTask, delivery_over
 from chalicelib.http import query, tokens
 from chalicelib.http.dispatch import dispatch
@@ -27,23 +32,18 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
-from chalicelib.views import keys
-from chalicelib.views.folding import Folder
-from chalicelib.views.storing import Store
-from chalicelib.views.view import View
-from chalicelib.views.windows import Windows
 from simulation.archives import FakeArchive
 from simulation.aws_table import create_table
 from simulation.clocks import Clock
 from simulation.installation import MemoryInstallation
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from vumi.admin.installation import Installation
-from vumi.exchange import files
-from vumi.exchange.exporting import Export
-from vumi.exchange.restoring import Restore, Restored, RestoreOutcome
-from vumi.installations.file import FileInstallation
-from vumi.installations.stack import StackInstallation
+from vumi.operate.admin.installation import Installation
+from vumi.operate.exchange import files
+from vumi.operate.exchange.exporting import Export
+from vumi.operate.exchange.restoring import Restore, Restored, RestoreOutcome
+from vumi.operate.installations.file import FileInstallation
+from vumi.operate.installations.stack import StackInstallation
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue

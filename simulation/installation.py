@@ -12,28 +12,28 @@ from functools import partial
 from io import BytesIO
 
 from chalicelib.concurrency import MapParallel
+from chalicelib.counting import keys
+from chalicelib.counting.folding import Folder
+from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds
-from chalicelib.views import keys
-from chalicelib.views.folding import Folder
-from chalicelib.views.windows import Windows
 from simulation.archives import FakeArchive
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from vumi.admin import overview
-from vumi.admin.installation import Installation, LetterOutcome
-from vumi.admin.overview import BadgeOverview
-from vumi.admin.source import StoredObject
 from vumi.cli.options import Invocation
-from vumi.exchange.table_source import TableSource
 from vumi.journals import MALFORMED, ArchivedObject, first_name
+from vumi.operate.admin import overview
+from vumi.operate.admin.installation import Installation, LetterOutcome
+from vumi.operate.admin.overview import BadgeOverview
+from vumi.operate.admin.source import StoredObject
+from vumi.operate.exchange.table_source import TableSource
 
 
 @dataclass
 class MemoryInstallation:
-    """A `vumi.admin.installation.Installation` in memory."""
+    """A `vumi.operate.admin.installation.Installation` in memory."""
 
     memory: MemoryTable = field(default_factory=MemoryTable)
     name: str = "the memory"

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from chalicelib.counting.summary import hour_of
+from chalicelib.counting.view import milliseconds
 from chalicelib.units import Seconds
-from chalicelib.views.summary import hour_of
-from chalicelib.views.view import milliseconds
 
 
 class Moment(NamedTuple):

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.view import View
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.limits import Room
 from chalicelib.settings import Settings
@@ -21,16 +23,14 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Seconds
-from chalicelib.views import counting, keys
-from chalicelib.views.view import View
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import Moment
 from simulation.standalone import standalone
 from simulation.world import MIDNIGHT, Looking, Shown, World
-from vumi.check.check import check_content
-from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
+from vumi.operate.check.check import check_content
+from vumi.operate.check.report import FindingKind
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -314,7 +314,9 @@ class MachineWorld(World):
     def check(self) -> None:
         super().check()
         for badge_id in self.badges():
-            assert counting.read(self.engine, badge_id).live == 0, f"{badge_id[:9]} is not folded"
+            assert badge_count.read(self.engine, badge_id).live == 0, (
+                f"{badge_id[:9]} is not folded"
+            )
         self.close()
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:

@@ -12,20 +12,20 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from random import Random
 
-from chalicelib.events import event as events
-from chalicelib.storage.items import number, text
-from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Delete, Put, Update, Write
-from chalicelib.units import Milliseconds
-from chalicelib.views import keys
-from chalicelib.views.milestones import (
+from chalicelib.counting import keys
+from chalicelib.counting.milestones import (
     DAY,
     MAX_SENT_A_DAY,
     Milestone,
     Milestones,
     event_id,
 )
-from chalicelib.views.summary import Summary, read
+from chalicelib.counting.summary import Summary, read
+from chalicelib.events import event as events
+from chalicelib.storage.items import number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Put, Update, Write
+from chalicelib.units import Milliseconds
 
 URL = "https://hooks.example/"
 HIGHEST = 12

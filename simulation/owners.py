@@ -12,21 +12,21 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
+from chalicelib.counting import keys
+from chalicelib.counting.milestones import Milestone
+from chalicelib.counting.summary import read
 from chalicelib.http.tokens import digest
+from chalicelib.owners import changing, claiming, deleting, errors, finding
+from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners.finding import OPERATOR
+from chalicelib.owners.places import Place
+from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
-from chalicelib.views import keys
-from chalicelib.views.milestones import Milestone
-from chalicelib.views.owners import changing, claiming, deleting, errors, finding
-from chalicelib.views.owners.changing import BadgeChange
-from chalicelib.views.owners.finding import OPERATOR
-from chalicelib.views.owners.places import Place
-from chalicelib.views.owners.proving import Proof, ProofSearch, TooSoonError
-from chalicelib.views.summary import read
 from simulation.faults import Crash
 from simulation.hosts import Host
 from simulation.ledger import Ledger, Moment, Span

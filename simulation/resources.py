@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from chalicelib.concurrency import MapParallel
+from chalicelib.counting.view_queue import ViewQueue
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http.refusals import RefusalLog
@@ -19,7 +20,6 @@ from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.units import Seconds
-from chalicelib.views.view_queue import ViewQueue
 
 MISSING: Any = None
 """The value of a part that was not given; its use fails."""

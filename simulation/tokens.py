@@ -6,7 +6,7 @@ from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
-from vumi.admin.tokens import StoredToken
+from vumi.tokens import StoredToken
 
 
 def store_token(table: Table, token: str, user: str = "") -> None:

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 from chalicelib.aws.attribute_values import decode_item
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.counting import keys
 from chalicelib.settings import MAX_RETENTION_SECONDS
 from chalicelib.storage.items import Key, key_of
-from chalicelib.views import keys
 from simulation import aws_events as events
 from simulation.aws_table import create_table, endpoint_client, new_name
 from simulation.aws_world import AwsScenario, AwsWorld

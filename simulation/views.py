@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from zlib import crc32
 
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.folding import Folder
+from chalicelib.counting.storing import Failures, Store
+from chalicelib.counting.view import View, earliest
+from chalicelib.counting.windows import Windows
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
-from chalicelib.views import counting, keys
-from chalicelib.views.folding import Folder
-from chalicelib.views.storing import Failures, Store
-from chalicelib.views.view import View, earliest
-from chalicelib.views.windows import Windows
 from simulation.clocks import NOON
 
 BADGE = "octocat"
@@ -79,7 +79,7 @@ def days(table: Table, badge_id: str = BADGE) -> dict[str, Item]:
 
 def shown(table: Table, badge_id: str = BADGE) -> int:
     """Return the count that a badge shows."""
-    return counting.read(table, badge_id).shown
+    return badge_count.read(table, badge_id).shown
 
 
 def store(table: Table, *views: View, now: Seconds = NOON) -> Failures:

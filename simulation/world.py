@@ -16,6 +16,13 @@ from random import Random
 from typing import TypeAlias, TypeVar
 
 from chalicelib.api import TABLE
+from chalicelib.counting import keys
+from chalicelib.counting.count_at_once import AtOnceCounter
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import Windows
+from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
+from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Resources
@@ -25,13 +32,6 @@ from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.views import keys
-from chalicelib.views.buckets import MAX_DAYS_BY_HOUR
-from chalicelib.views.count_at_once import AtOnceCounter
-from chalicelib.views.periods import Show
-from chalicelib.views.summary import read
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import Windows
 from simulation.faults import Crash
 from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
 from simulation.milestones import MilestoneLaw

@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from chalicelib.counting import keys
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
-from chalicelib.views import keys
-from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.wallet import wallet
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue

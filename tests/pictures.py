@@ -14,9 +14,9 @@ from chalicelib.badges import own_logo
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
 from chalicelib.badges.svg import draw
-from chalicelib.views import chart
-from chalicelib.views.buckets import By
-from chalicelib.views.history import Bucket, History
+from chalicelib.history import chart
+from chalicelib.history.buckets import By
+from chalicelib.history.history import Bucket, History
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)

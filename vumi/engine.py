@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from chalicelib.counting import keys
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
@@ -17,12 +18,9 @@ from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
-from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
-from vumi.admin.tokens import TokenStore
-from vumi.check import rights
-from vumi.folder_lock import lock_folder
+from vumi.folder import lock_folder, refuse_foreign, warn_of_others
 from vumi.metrics.storage import StorageMetrics
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
@@ -33,6 +31,7 @@ from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import FOLDS, SqliteTable
 from vumi.storage.view_clock import ViewClock
+from vumi.tokens import TokenStore
 from vumi.workers.changes import ChangeDelivery, archive_changes
 from vumi.workers.events import (
     DELIVERY,
@@ -85,7 +84,7 @@ class Engine:
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        rights.refuse_foreign(folder)
+        refuse_foreign(folder)
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
         self._room = room
         self._lock = lock_folder(folder)
@@ -112,7 +111,7 @@ class Engine:
         Return the token if it was created now, because it can't be shown later. Raises `OSError`,
         `SettingsError` and `StorageError`.
         """
-        rights.warn_of_others(self._folder)
+        warn_of_others(self._folder)
         settings = secrets.prepare(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,

@@ -14,11 +14,11 @@ from vumi.settings import StandaloneSettings, default_of, known_settings
 
 if TYPE_CHECKING:
     from chalicelib.events.webhooks import sender
-    from chalicelib.views.owners import places
+    from chalicelib.owners import places
     from vumi import settings_file
 else:
     sender = lazy("chalicelib.events.webhooks.sender")
-    places = lazy("chalicelib.views.owners.places")
+    places = lazy("chalicelib.owners.places")
     settings_file = lazy("vumi.settings_file")
 
 SETTINGS = "SETTINGS"

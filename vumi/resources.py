@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.concurrency import MapParallel
+from chalicelib.counting.view_queue import ViewQueue
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http.refusals import RefusalLog
@@ -17,7 +18,6 @@ from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds
-from chalicelib.views.view_queue import ViewQueue
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock

@@ -44,11 +44,11 @@ from bench.stubbed_aws import BADGE_ID, LATER, Answer, StubbedAws, count_of_the_
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
 from chalicelib.aws.json_client import json_client
 from chalicelib.concurrency import map_parallel
+from chalicelib.counting import keys
 from chalicelib.events.event import Status, batches, key, message
 from chalicelib.http import authentication
 from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.items import Item
-from chalicelib.views import keys
 from simulation.aws_events import tick
 from simulation.environment import isolate
 

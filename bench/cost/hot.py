@@ -18,12 +18,12 @@ from bench.cost.simulate_views import Agenda
 from bench.cost.view_tables import MILLION, dollar
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary, read
+from chalicelib.counting.view import View, earliest, new_ulid
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
-from chalicelib.views import keys
-from chalicelib.views.summary import Summary, read
-from chalicelib.views.view import View, earliest, new_ulid
 from simulation.report import Report, judged
 
 VISITORS = 25

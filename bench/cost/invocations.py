@@ -38,10 +38,10 @@ from chalicelib.aws.consumers import (
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import MapParallel
+from chalicelib.counting import keys
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Table
-from chalicelib.views import keys
-from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
 from simulation.environment import ENVIRONMENT
 from simulation.memory_table import MemoryTable

@@ -15,10 +15,10 @@ from bench.cost.metering import Request, RequestMeter
 from bench.handlers import handlers_over
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws import get_views
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
-from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 

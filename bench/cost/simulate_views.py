@@ -20,10 +20,10 @@ from bench.aws_events import WINDOWS
 from bench.cost.deployed import Deployed
 from bench.cost.invocations import FOLD, GET, PUT, Design, Invocation, Runner, running
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.counting import keys
+from chalicelib.counting.view import TIME_CHARACTERS, new_ulid
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
-from chalicelib.views import keys
-from chalicelib.views.view import TIME_CHARACTERS, new_ulid
 
 START = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""

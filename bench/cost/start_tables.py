@@ -12,7 +12,7 @@ from bench.cost.simulate_views import MINUTES
 from bench.cost.view_tables import MILLION, dollar
 from bench.cost.view_usage import BUSY, DAY, QUIET, Counted, Run
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.views.counting import page_size
+from chalicelib.counting.badge_count import page_size
 from simulation.report import Report
 
 FUNCTIONS = (GET, PUT, FOLD)

@@ -14,8 +14,8 @@ from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.cost.metering import Request
 from bench.cost.view_usage import BUSY, DAY, HOURS, LIVE_VIEWS, QUIET, RUNS, Counted, Run
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.views import keys
-from chalicelib.views.counting import page_size
+from chalicelib.counting import keys
+from chalicelib.counting.badge_count import page_size
 from simulation.report import Report
 
 FEW_LIVE, MOST_LIVE = min(LIVE_VIEWS), max(LIVE_VIEWS)

@@ -29,9 +29,9 @@ from bench.cost.simulate_views import (
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws import get_views
 from chalicelib.aws.attribute_values import encode_item
+from chalicelib.counting import keys
+from chalicelib.counting.badge_count import page_size
 from chalicelib.storage.items import Item
-from chalicelib.views import keys
-from chalicelib.views.counting import page_size
 
 LIVE_VIEWS = (10, 1_000, 7_999)
 KINDS = (keys.DAY, keys.SUMMARY, keys.VIEW, COUNT_OF_THE_ORIGINAL)

@@ -23,9 +23,9 @@ from bench.scale.contention import Latency
 from bench.scale.one_id import Badge, Wallet, simulate
 from bench.scale.usage import Units, transactions
 from chalicelib.concurrency import THREADS
+from chalicelib.counting.badge_count import MAX_LIVE
+from chalicelib.counting.count_at_once import AT_ONCE, HOT_SECONDS
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.views.count_at_once import AT_ONCE, HOT_SECONDS
-from chalicelib.views.counting import MAX_LIVE
 
 QUOTAS = Path(__file__).parent / "quotas.json"
 EXACT_RANKS = 100

@@ -16,14 +16,14 @@ from bench.cost.metered_table import MeteredTable
 from bench.scale.contention import ContendedTable, Latency, VirtualTime
 from bench.scale.writers import NO_REPETITION, Outcome, Repetition, Runs, Writer, arrivals
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
+from chalicelib.counting.view import View
 from chalicelib.http.errors import RETRY_SECONDS
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
-from chalicelib.views import counting, keys
-from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
-from chalicelib.views.view import View
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import Ledger
@@ -75,7 +75,9 @@ class Badge:
         time.start(MARK + WINDOWS.grace, lambda: _require(not fold_badges([removal], resources)))
         with _without_log():
             time.run()
-        _require(counting.read(table.stored, BADGE_ID).shown == HOT_VIEWS + len(times) * self.views)
+        _require(
+            badge_count.read(table.stored, BADGE_ID).shown == HOT_VIEWS + len(times) * self.views
+        )
         return Outcome(rate, batches, table)
 
     def _batch(self, place: int, at: Seconds, resources: GivenResources) -> Writer:

@@ -9,8 +9,8 @@ from bench.scale.model import SIMULATED, Model, highest_carried, quotas
 from bench.scale.one_id import CLIENT, WALLETS, WRITERS, Role, Wallet, simulate
 from bench.scale.usage import transactions
 from bench.scale.writers import CARRIED, IN_TIME
+from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.views.counting import MAX_LIVE
 from simulation.report import Report
 
 BATCH_RATES = (5, 10, 20, 40)

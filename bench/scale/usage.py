@@ -14,10 +14,10 @@ from bench.cost.metering import item_bytes, read_units
 from bench.cost.simulate_views import START, Agenda, view_item
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.attribute_values import encode_item
+from chalicelib.counting import keys
+from chalicelib.counting.badge_count import page_size
+from chalicelib.counting.count_at_once import AT_ONCE
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.views import keys
-from chalicelib.views.count_at_once import AT_ONCE
-from chalicelib.views.counting import page_size
 
 BADGES, VIEWS_OF_EACH = 10, 10
 """The badges of the counted batch, and the views of each."""

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from chalicelib.counting import keys
 from chalicelib.storage.items import Item, Value
-from chalicelib.views import keys
 from simulation.report import Report, judged
 from simulation.views import AT_NOON, ulid
-from vumi.check.rows import count_items
+from vumi.operate.check.rows import count_items
 from vumi.storage.database import FILE, Database
 from vumi.storage.read_only import open_read_only
 from vumi.storage.table import SqliteTable

@@ -24,8 +24,8 @@ from bench.measuring import interleaved, medians, seconds
 from chalicelib.aws import clients
 from chalicelib.aws.consumers import fold_views
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.counting.summary import read
 from chalicelib.storage.ports import Table
-from chalicelib.views.summary import read
 from simulation.aws_table import create_table
 from simulation.environment import ENVIRONMENT
 from simulation.report import Report

@@ -23,7 +23,7 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.json_client import json_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
-from chalicelib.views.view_queue import ViewMessages
+from chalicelib.counting.view_queue import ViewMessages
 from simulation.environment import ENVIRONMENT
 from simulation.report import Report, judged
 from simulation.resources import GivenResources

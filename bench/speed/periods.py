@@ -16,9 +16,9 @@ from bench.measuring import interleaved, medians
 from bench.speed.hits import SHORT_LIVED
 from bench.speed.load import Load, Request, compared
 from bench.speed.server import CONNECTIONS, Server, running
+from chalicelib.counting import keys
+from chalicelib.counting.summary import HOURS
 from chalicelib.storage.items import Item
-from chalicelib.views import keys
-from chalicelib.views.summary import HOURS
 from simulation.report import Report, judged
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable

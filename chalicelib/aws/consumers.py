@@ -20,17 +20,17 @@ from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
     from chalicelib.aws import stream_records
+    from chalicelib.counting import consumers as views
+    from chalicelib.counting import view
     from chalicelib.events import consumers as events
     from chalicelib.events import event, sweep
     from chalicelib.storage import messages
-    from chalicelib.views import consumers as views
-    from chalicelib.views import view
     from chalicelib.wallets import archive
 else:
     stream_records = lazy("chalicelib.aws.stream_records")
     events, event = lazy("chalicelib.events.consumers"), lazy("chalicelib.events.event")
     sweep, messages = lazy("chalicelib.events.sweep"), lazy("chalicelib.storage.messages")
-    views, view = lazy("chalicelib.views.consumers"), lazy("chalicelib.views.view")
+    views, view = lazy("chalicelib.counting.consumers"), lazy("chalicelib.counting.view")
     archive = lazy("chalicelib.wallets.archive")
 
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
@@ -50,10 +50,10 @@ OF_VIEWS = (
     "chalicelib.aws.stream_records",
     "chalicelib.events.webhook_schedule",
     "chalicelib.storage.messages",
-    "chalicelib.views.consumers",
-    "chalicelib.views.folding",
-    "chalicelib.views.storing",
-    "chalicelib.views.view",
+    "chalicelib.counting.consumers",
+    "chalicelib.counting.folding",
+    "chalicelib.counting.storing",
+    "chalicelib.counting.view",
 )
 """The modules of `put_views` and `fold_views`, whose starts are the most frequent."""
 

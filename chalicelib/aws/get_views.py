@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.aws import http_api, resources
+from chalicelib.history import routes as history_routes
 from chalicelib.http.routing import RouteTable
-from chalicelib.views import history_routes, page_routes, routes
+from chalicelib.pages import badge_routes as routes
+from chalicelib.pages import routes as page_routes
 
 TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES, *page_routes.ROUTES))
 resources.connect()

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
+from chalicelib.counting.view_queue import ViewMessages, ViewQueue
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy, load
 from chalicelib.limits import NoLimits, Room
 from chalicelib.resources import Resources
 from chalicelib.settings import Feature, Settings, SettingsError, required
-from chalicelib.views.view_queue import ViewMessages, ViewQueue
 
 if TYPE_CHECKING:
     from chalicelib.aws import clients, dynamodb, json_client, s3, sqs

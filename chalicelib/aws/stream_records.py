@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from chalicelib.aws.attribute_values import decode_item
+from chalicelib.counting import keys
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Key
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
-from chalicelib.views import keys
 
 if TYPE_CHECKING:
-    from chalicelib.views import consumers as views
-    from chalicelib.views.consumers import MarkerRemoval
+    from chalicelib.counting import consumers as views
+    from chalicelib.counting.consumers import MarkerRemoval
     from chalicelib.wallets import archive, wallet
     from chalicelib.wallets.archive import EntryRemoval
 else:
     archive, wallet = lazy("chalicelib.wallets.archive"), lazy("chalicelib.wallets.wallet")
-    views = lazy("chalicelib.views.consumers")
+    views = lazy("chalicelib.counting.consumers")
 
 SEQUENCE_DIGITS = 40
 """The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from chalicelib.views.view import milliseconds
+from chalicelib.counting.view import milliseconds
 from chaos.checker.history import Operation
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE

@@ -12,9 +12,9 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
+from chalicelib.counting import keys
 from chalicelib.events.event import Status, batch
 from chalicelib.storage.items import Item, Value
-from chalicelib.views import keys
 from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
 from vumi.storage.database import FILE, Database

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from chalicelib.badges.options import STYLES
-from chalicelib.views.periods import Show
+from chalicelib.history.periods import Show
 from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
 

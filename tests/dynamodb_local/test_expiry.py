@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from chalicelib.counting import keys
 from chalicelib.storage.items import Key
-from chalicelib.views import keys
 from simulation.histories import AWS_SCENARIOS
 from simulation.ttl_world import Record, TtlWorld, key_in, ttl_table
 

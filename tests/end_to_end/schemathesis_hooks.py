@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import schemathesis
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from chalicelib.views import ids
+from chalicelib.counting import ids
 
 JSON_BADGES = ("/api/v1/views", "/v1/api/views")
 COLORS = ("color: ", "labelColor: ", "logoColor: ")

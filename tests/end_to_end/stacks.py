@@ -10,13 +10,13 @@ from typing import Any
 from ulid import ULID
 
 from chalicelib.aws.attribute_values import encode_item
+from chalicelib.counting import keys
+from chalicelib.counting.view import milliseconds, new_ulid
+from chalicelib.counting.windows import Windows
 from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.events.sweep import OVERDUE_SECONDS
 from chalicelib.storage.items import Key
 from chalicelib.units import to_milliseconds
-from chalicelib.views import keys
-from chalicelib.views.view import milliseconds, new_ulid
-from chalicelib.views.windows import Windows
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events
 from simulation.aws_events import entry_record

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, create_token, running, start
-from vumi.admin import overview_file
+from vumi.operate.admin import overview_file
 from vumi.storage.database import FILE
 
 

@@ -15,8 +15,8 @@ from functools import partial
 
 import pytest
 
-from chalicelib.views import keys
-from chalicelib.views.view import View, new_ulid
+from chalicelib.counting import keys
+from chalicelib.counting.view import View, new_ulid
 from deploy.completion import FUNCTIONS, mapping_options
 from simulation.environment import free_port
 from tests.end_to_end.emulator import BIN, PATIENCE_SECONDS, Emulator, answers, running, until

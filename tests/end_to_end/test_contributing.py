@@ -18,7 +18,7 @@ COPIED = (
     *("app.py", "pyproject.toml"),
 )
 TESTS = [
-    "tests/unit/views/test_routes.py",
+    "tests/unit/pages/test_badge_routes.py",
     "tests/unit/badges/test_options.py",
     "tests/unit/test_description.py",
     "tests/unit/test_gallery.py",

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
+from chalicelib.counting import keys
+from chalicelib.counting.view import View, new_ulid
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.views import keys
-from chalicelib.views.view import View, new_ulid
 from tests.end_to_end.emulator import WITHOUT_PACKAGING, Emulator, running, until
 from tests.end_to_end.stacks import (
     CONSUMERS,

@@ -13,13 +13,13 @@ import pytest
 from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.counting import keys
+from chalicelib.counting.view import View, earliest, new_ulid
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Write
-from chalicelib.views import keys
-from chalicelib.views.view import View, earliest, new_ulid
-from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.resources import GivenResources
 from vumi.engine import VIEWS_QUEUE

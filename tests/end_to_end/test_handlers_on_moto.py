@@ -16,13 +16,13 @@ from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
+from chalicelib.counting import keys
+from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners.proving import LOOK_SECONDS
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete
-from chalicelib.views import keys
-from chalicelib.views.owners import changing, claiming, deleting, finding
-from chalicelib.views.owners.changing import BadgeChange
-from chalicelib.views.owners.proving import LOOK_SECONDS
-from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.aws_table import create_table
 from simulation.hosts import Host

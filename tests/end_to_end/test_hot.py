@@ -15,9 +15,9 @@ from bench.cost.simulate_views import Agenda
 from bench.handlers import handlers_over
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.counting import badge_count
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.settings import HOT_VIEWS, Settings
-from chalicelib.views import counting
-from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
 from simulation.resources import GivenResources
 
@@ -46,7 +46,7 @@ def test_without_counting_at_once_a_badge_exceeds_its_bound() -> None:
     """At 250 views a second, 8,000 are live after 32 s, so the test above can fail."""
     hour, kept = lived(34, MANY, visitors=10 * VISITORS)
     assert kept == hour.taken == 340 * VISITORS
-    assert hour.most_live > counting.MAX_LIVE > MOST_LIVE
+    assert hour.most_live > badge_count.MAX_LIVE > MOST_LIVE
     assert hour.inexact > 0
 
 

@@ -24,9 +24,9 @@ from app import app
 from chalicelib import description
 from chalicelib.api import TABLE
 from chalicelib.aws import resources
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue

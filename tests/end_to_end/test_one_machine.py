@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.views.storing import Store
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import Windows
+from chalicelib.counting.storing import Store
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import Windows
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE, Database

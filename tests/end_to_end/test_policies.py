@@ -41,6 +41,10 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.dynamodb_writes import transaction_item
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.events.claims import Leases
 from chalicelib.events.event import Event, Status, Target, TargetKind, key, message
 from chalicelib.events.webhook_schedule import EventSchedule
@@ -50,15 +54,11 @@ from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Role
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import NoLimits, Room
+from chalicelib.owners.proving import LOOK_SECONDS
 from chalicelib.settings import Settings
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Check, Delete, Put, Update, Write
-from chalicelib.views import counting, keys
-from chalicelib.views.owners.proving import LOOK_SECONDS
-from chalicelib.views.summary import read
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import http_api, template
 from deploy.completion import FUNCTIONS as OF_CHALICE
@@ -67,7 +67,7 @@ from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from simulation.aws_table import create_table
 from simulation.hosts import Host
-from vumi.admin.tokens import TokenStore
+from vumi.tokens import TokenStore
 
 FOLDER = template.ROOT / ".chalice"
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
@@ -449,7 +449,7 @@ class Aws:
         assert answer == {"batchItemFailures": []}
 
     def live(self, badge_id: str) -> int:
-        return counting.read(self.table, badge_id).live
+        return badge_count.read(self.table, badge_id).live
 
     def folded(self, badge_id: str) -> int:
         return read(self.table, badge_id).count

@@ -21,9 +21,9 @@ import pytest
 from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.units import Seconds
-from chalicelib.views.view_queue import ViewMessages
 from chaos.faults.disk import limit, unlimit
 from simulation import aws_events as events
 from simulation.logs import logging_put_back
@@ -32,7 +32,7 @@ from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
-from tests.unit.vumi.check.test_check import snapshot
+from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi.storage.database import FILE
 
 VIEWS = "GET /api/v1/views?id=kept"

@@ -29,7 +29,7 @@ from tests import readme
 from tests.end_to_end.documented_calls import DEFAULT, curl, to_pattern
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.readme import Command
-from vumi.check.rights import LOCK
+from vumi.folder import LOCK
 
 EXAMPLE, SHIELDS = "views.example.com", "img.shields.io"
 SHOWN = re.compile(r"views: [\d,]+( today · [\d,]+)?|[\d,]+ views? in \d+ days")

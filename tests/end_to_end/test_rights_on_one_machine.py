@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
-from tests.unit.vumi.backups.test_making import STRANGER, needs_root
-from tests.unit.vumi.check.test_check import snapshot
+from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
+from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi import secrets
-from vumi.check.rights import LOCK
+from vumi.folder import LOCK
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE
 from vumi.storage.read_only import SHM, WAL

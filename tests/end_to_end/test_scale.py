@@ -39,8 +39,8 @@ from bench.scale.tables import SIZES, traffic_of, used
 from bench.scale.usage import transactions
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.counting import keys
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.views import keys
 from simulation.logs import logging_put_back
 from simulation.report import END, publish
 

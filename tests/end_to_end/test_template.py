@@ -26,12 +26,12 @@ from chalicelib.api import table_of
 from chalicelib.aws import get_views
 from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
+from chalicelib.counting import keys, windows
+from chalicelib.counting.count_at_once import AT_ONCE
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Feature, Settings, SettingsError
-from chalicelib.views import keys, windows
-from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
@@ -43,7 +43,7 @@ from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from tests import checkers
 from tests.end_to_end.copies import copy_sources, run_package
-from vumi.installations import dead_letters
+from vumi.operate.installations import dead_letters
 
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}

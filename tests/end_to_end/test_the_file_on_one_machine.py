@@ -16,7 +16,7 @@ import pytest
 
 from chaos.faults.disk import limit, unlimit
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
-from tests.unit.vumi.check.test_check import break_page, snapshot
+from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
 from vumi.storage.file_format import VERSION
 from vumi.storage.read_only import SHM, WAL

@@ -12,7 +12,7 @@ def names(*changed: str) -> set[str]:
 
 
 def test_a_change_affects_the_tests_that_import_it_directly_or_through_others() -> None:
-    found = names("chalicelib/views/folding.py")
+    found = names("chalicelib/counting/folding.py")
     assert {"test_folding.py", "test_history_routes.py"} <= found
     assert not found & {"test_svg.py", "test_urls.py"}
 
@@ -20,7 +20,7 @@ def test_a_change_affects_the_tests_that_import_it_directly_or_through_others() 
 @pytest.mark.parametrize(
     ("changed", "test"),
     [
-        ("tests/unit/views/test_folding.py", "test_folding.py"),
+        ("tests/unit/counting/test_folding.py", "test_folding.py"),
         ("tests/conftest.py", "test_svg.py"),
         ("chalicelib/badges/logos.json", "test_logos.py"),
     ],

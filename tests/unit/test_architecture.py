@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.readme import fences
-from vumi.check.rows import KINDS
+from vumi.operate.check.rows import KINDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -18,6 +18,7 @@ import pytest
 from chalicelib import description
 from chalicelib.api import TABLE
 from chalicelib.badges import options
+from chalicelib.counting import ids
 from chalicelib.events import event, requests, serializers
 from chalicelib.http.description import NO_CONTROL_CHARACTERS
 from chalicelib.http.dispatch import dispatch
@@ -28,11 +29,10 @@ from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
 from chalicelib.http.routing import Authentication
 from chalicelib.http.times import to_iso8601
+from chalicelib.owners import requests as owner_requests
+from chalicelib.pages.description import ID_CHARACTERS
 from chalicelib.settings import Settings
 from chalicelib.version import VERSION
-from chalicelib.views import ids
-from chalicelib.views.description import ID_CHARACTERS
-from chalicelib.views.owners import requests as owner_requests
 from chalicelib.wallets import journal, wallet
 from chalicelib.wallets import requests as wallet_requests
 from chalicelib.wallets import serializers as wallet_serializers

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from vumi import priority
-from vumi.backups import copying, making
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
-from vumi.installations.file import find_file
-from vumi.installations.restorable import restore_command
+from vumi.operate.backups import copying, making
+from vumi.operate.installations.file import find_file
+from vumi.operate.installations.restorable import restore_command
 
 
 @click.command(

@@ -9,12 +9,10 @@ from dataclasses import asdict
 import click
 
 from chalicelib.badges.options import MAX_BASE
+from chalicelib.counting import badge_count
+from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners.changing import BadgeChange
 from chalicelib.settings import DIGEST
-from chalicelib.views import counting
-from chalicelib.views.owners import changing, claiming, deleting, finding
-from chalicelib.views.owners.changing import BadgeChange
-from vumi.admin import badge as badges
-from vumi.admin.installation import Installation
 from vumi.cli.options import (
     BADGE_ID,
     as_json,
@@ -25,6 +23,8 @@ from vumi.cli.options import (
     yes,
 )
 from vumi.cli.output import print_fields, print_json
+from vumi.operate.admin import badge as badges
+from vumi.operate.admin.installation import Installation
 
 one_badge = click.argument("badge_id", metavar="ID", type=BADGE_ID)
 some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=-1, required=True)
@@ -58,7 +58,7 @@ def set_(installation: Installation, badge_id: str, base: int) -> None:
     """
     owned = finding.look_up(installation.table, badge_id)
     _change(installation, owned, BadgeChange(base=base))
-    shown = counting.read(installation.table, badge_id).shown
+    shown = badge_count.read(installation.table, badge_id).shown
     click.echo(f"{badge_id} shows {shown:,} now.")
 
 
@@ -166,5 +166,5 @@ def _change(installation: Installation, owned: finding.OwnedBadge, wanted: Badge
 def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -> None:
     """Print the counts of badges that a change would remove."""
     for badge_id in badge_ids:
-        click.echo(f"{badge_id} shows {counting.read(installation.table, badge_id).shown:,}")
+        click.echo(f"{badge_id} shows {badge_count.read(installation.table, badge_id).shown:,}")
     click.echo(f"These badges {loss}.")

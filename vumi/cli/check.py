@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 import click
 
 from vumi import priority
-from vumi.check import check as checking
-from vumi.check.live import LiveCheck
-from vumi.check.report import Finding, FindingKind
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.errors import ReportedError
-from vumi.installations.file import find_file
+from vumi.operate.check import check as checking
+from vumi.operate.check.live import LiveCheck
+from vumi.operate.check.report import Finding, FindingKind
+from vumi.operate.installations.file import find_file
 from vumi.storage.database import WAY_BACK
 
 

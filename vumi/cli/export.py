@@ -7,11 +7,11 @@ from typing import IO
 
 import click
 
-from vumi.admin import counts_file
-from vumi.admin.installation import Installation
 from vumi.cli.options import examples, on_installation
-from vumi.exchange import files, formats
-from vumi.exchange.exporting import CountsExport, Export, format_row
+from vumi.operate.admin import counts_file
+from vumi.operate.admin.installation import Installation
+from vumi.operate.exchange import files, formats
+from vumi.operate.exchange.exporting import CountsExport, Export, format_row
 
 REPORT_EVERY = 10_000
 """The progress is printed after this many groups."""

@@ -14,13 +14,13 @@ from itertools import islice
 import click
 
 from chalicelib.concurrency import MapParallel
+from chalicelib.counting.folding import Folder
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.retry import Retry
-from chalicelib.views.folding import Folder
-from vumi.admin.importing import PATIENCE
-from vumi.admin.installation import Installation
 from vumi.cli.options import examples, on_installation
 from vumi.errors import ReportedError
+from vumi.operate.admin.importing import PATIENCE
+from vumi.operate.admin.installation import Installation
 
 BATCH_BADGES = 100
 REPORT_EVERY = 1_000

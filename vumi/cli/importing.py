@@ -10,16 +10,16 @@ from contextlib import contextmanager
 import click
 
 from chalicelib.storage.errors import StorageError
-from vumi.admin import counts_file, other_counters
-from vumi.admin.importing import Import, ImportOutcome, ImportResult
-from vumi.admin.installation import Installation
 from vumi.cli import moving_here
 from vumi.cli.options import BADGE_ID, Invocation, dry_run, examples, on_installation, yes
 from vumi.errors import ReportedError
-from vumi.exchange import files, formats
-from vumi.exchange.files import ExportFile
-from vumi.exchange.restoring import Restore, RestoreOutcome
-from vumi.installations.file import make_file
+from vumi.operate.admin import counts_file, other_counters
+from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
+from vumi.operate.admin.installation import Installation
+from vumi.operate.exchange import files, formats
+from vumi.operate.exchange.files import ExportFile
+from vumi.operate.exchange.restoring import Restore, RestoreOutcome
+from vumi.operate.installations.file import make_file
 
 DRY_RUN = "dry run: nothing was changed; without --dry-run:"
 MAX_REPORTED = 100

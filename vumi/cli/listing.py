@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import click
 
-from vumi.admin.installation import Installation
-from vumi.admin.overview import BadgeOverview, By, Totals
-from vumi.admin.overview import top as top_of
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import Cell, print_json, print_table
+from vumi.operate.admin.installation import Installation
+from vumi.operate.admin.overview import BadgeOverview, By, Totals
+from vumi.operate.admin.overview import top as top_of
 
 MAX_BADGES = 100_000
 """The most badges in one table, which are kept in memory."""

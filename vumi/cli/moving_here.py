@@ -10,11 +10,11 @@ import click
 from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import HttpClient
 from chalicelib.settings import Settings
-from vumi.admin import other_counters
-from vumi.admin.counts_file import ImportedCount
-from vumi.admin.importing import ImportOutcome, ImportResult
-from vumi.admin.other_counters import Client, NotReadError, ReadCount
 from vumi.cli.options import confirm
+from vumi.operate.admin import other_counters
+from vumi.operate.admin.counts_file import ImportedCount
+from vumi.operate.admin.importing import ImportOutcome, ImportResult
+from vumi.operate.admin.other_counters import Client, NotReadError, ReadCount
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 import click
 
+from chalicelib.counting import ids
 from chalicelib.lazy import lazy
 from chalicelib.units import Seconds
-from chalicelib.views import ids
 from vumi.errors import ReportedError
 from vumi.given_settings import GivenSettings
 from vumi.settings import StandaloneSettings
 
 if TYPE_CHECKING:
-    from vumi.admin.installation import Installation
-    from vumi.installations import file, stack
+    from vumi.operate.admin.installation import Installation
+    from vumi.operate.installations import file, stack
 else:
-    file, stack = lazy("vumi.installations.file"), lazy("vumi.installations.stack")
+    file, stack = lazy("vumi.operate.installations.file"), lazy("vumi.operate.installations.stack")
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ import click
 
 from vumi.cli.options import Invocation, examples
 from vumi.errors import ReportedError
-from vumi.installations.file import open_installation
+from vumi.operate.installations.file import open_installation
 from vumi.storage.queue import SqliteQueue
 
 BATCH_MESSAGES = 10

@@ -18,8 +18,8 @@ from chalicelib.events.event import PARTITION, Status, batches
 from chalicelib.events.sweep import between
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds, to_milliseconds
-from vumi.admin.installation import Installation, LetterOutcome
 from vumi.cli.options import examples, on_installation
+from vumi.operate.admin.installation import Installation, LetterOutcome
 
 
 class RedriveOutcome(Enum):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from vumi.backups import copying, restoring
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.errors import ReportedError
-from vumi.installations.restorable import restore_command
+from vumi.operate.backups import copying, restoring
+from vumi.operate.installations.restorable import restore_command
 
 
 @click.command(

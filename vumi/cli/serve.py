@@ -19,13 +19,13 @@ from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.metrics.monitoring import Monitored, Monitoring
 from vumi.notify import Notifier
+from vumi.operate.admin.overview_refresh import Overview
+from vumi.operate.admin.routes import Admin
 from vumi.secrets import show_token
-from vumi.server.admin import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
-from vumi.server.overview import Overview
 from vumi.server.proxies import warn_of_exposure
 from vumi.server.unix_socket import UnixSocket
 from vumi.server.web import WebServer

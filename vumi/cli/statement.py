@@ -8,10 +8,10 @@ import click
 
 from chalicelib.http.times import to_iso8601
 from chalicelib.units import Milliseconds, to_milliseconds
-from vumi.admin.installation import Installation
-from vumi.admin.statement import Statement, StatementError, StatementLine, open_statement
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import print_json
+from vumi.operate.admin.installation import Installation
+from vumi.operate.admin.statement import Statement, StatementError, StatementLine, open_statement
 
 HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
 

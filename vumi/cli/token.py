@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import click
 
-from vumi.admin.installation import Installation
-from vumi.admin.tokens import SHOWN_DIGITS, StoredToken, TokenStore
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import print_json, print_table
+from vumi.operate.admin.installation import Installation
+from vumi.tokens import SHOWN_DIGITS, StoredToken, TokenStore
 
 
 @click.group(

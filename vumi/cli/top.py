@@ -18,12 +18,12 @@ import click
 
 from chalicelib.units import Seconds
 from vumi import priority
-from vumi.admin.installation import Installation
-from vumi.admin.overview import BadgeOverview, By, Totals
-from vumi.admin.overview import top as top_of
 from vumi.cli.listing import HEADER, MAX_BADGES, rows
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import format_table, print_json
+from vumi.operate.admin.installation import Installation
+from vumi.operate.admin.overview import BadgeOverview, By, Totals
+from vumi.operate.admin.overview import top as top_of
 
 REDRAW_SECONDS = 2.0
 REST_FACTOR = 2.0

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from chalicelib.counting import keys
+from chalicelib.counting.view import earliest
 from chalicelib.storage.items import Item
 from chalicelib.units import Milliseconds
-from chalicelib.views import keys
-from chalicelib.views.view import earliest
 
 Read: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Returns the rows of a query, as `Database.read` does."""

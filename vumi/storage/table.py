@@ -15,6 +15,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
+from chalicelib.counting import keys
 from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import (
@@ -26,7 +27,6 @@ from chalicelib.storage.writes import (
     check_transaction,
 )
 from chalicelib.units import Milliseconds, Seconds
-from chalicelib.views import keys
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chalicelib.counting.view import milliseconds, ulid_in
 from chalicelib.units import Seconds
-from chalicelib.views.view import milliseconds, ulid_in
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 

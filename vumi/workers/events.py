@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from chalicelib import telemetry
+from chalicelib.counting import milestones
 from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
 from chalicelib.events.delivery import DeliveryResult
@@ -22,7 +23,6 @@ from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
-from chalicelib.views import milestones
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Callable
 from functools import cache, partial
 
+from chalicelib.counting import keys
+from chalicelib.counting.view import milliseconds, ulid_in
 from chalicelib.storage.items import Key, number
 from chalicelib.units import Milliseconds, Seconds
-from chalicelib.views import keys
-from chalicelib.views.view import milliseconds, ulid_in
 from chalicelib.wallets.wallet import ENTRY
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue

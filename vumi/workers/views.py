@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from chalicelib import telemetry
+from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
+from chalicelib.counting.view import View
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.limits import Room
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records
-from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
-from chalicelib.views.view import View
-from chalicelib.views.view_queue import ViewMessages
 from vumi.resources import StandaloneResources
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import Change

@@ -15,12 +15,12 @@ from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import chalice_routes, resources
 from chalicelib.aws.resources import AwsResources
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.resources import Resources
-from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue

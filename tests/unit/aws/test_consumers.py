@@ -22,12 +22,12 @@ from chalicelib.aws.consumers import (
     sweep_timers,
 )
 from chalicelib.aws.resources import AwsResources
+from chalicelib.counting import keys
 from chalicelib.events import schedule
 from chalicelib.events.event import Status, message
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.writes import Write
-from chalicelib.views import keys
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events
 from simulation.archives import FakeArchive

@@ -12,10 +12,10 @@ import pytest
 
 from chalicelib.aws import api_handler, get_views, http_api, resources
 from chalicelib.aws.resources import AwsResources
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request, Role
 from chalicelib.settings import Settings
-from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_events import http_api_event as event
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue

@@ -16,8 +16,8 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import AwsResources, uncollected
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.concurrency import map_parallel
+from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.settings import SettingsError
-from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 

@@ -9,8 +9,8 @@ import pytest
 
 from chalicelib.aws.stream_records import entry_removal
 from chalicelib.aws.stream_records import marker_removal as parse
+from chalicelib.counting.consumers import MarkerRemoval
 from chalicelib.storage.messages import MalformedError
-from chalicelib.views.consumers import MarkerRemoval
 from chalicelib.wallets.archive import EntryRemoval
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events

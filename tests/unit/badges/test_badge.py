@@ -14,10 +14,10 @@ from chalicelib.badges import colors
 from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES, Options, parse
+from chalicelib.counting import ids
+from chalicelib.counting.ids import BadIdError
 from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import Refused, Unavailable
-from chalicelib.views import ids
-from chalicelib.views.ids import BadIdError
 
 TEXTS = {"label", "message", "color", "labelColor", "style", "namedLogo", "logoSvg", "logoColor"}
 KEYS = TEXTS | {"schemaVersion", "isError", "logoSize", "cacheSeconds"}

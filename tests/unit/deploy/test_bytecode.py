@@ -58,12 +58,12 @@ def test_the_runtime_is_the_one_that_is_deployed() -> None:
 
 
 def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> None:
-    files = {"app.py": SOURCE, "chalicelib/views/view.py": b"", "data.json": b"{}", "py": b""}
+    files = {"app.py": SOURCE, "chalicelib/counting/view.py": b"", "data.json": b"{}", "py": b""}
     assert made(tmp_path, files) == [
         f"__pycache__/app.{HERE}.pyc",
         "app.py",
-        f"chalicelib/views/__pycache__/view.{HERE}.pyc",
-        "chalicelib/views/view.py",
+        f"chalicelib/counting/__pycache__/view.{HERE}.pyc",
+        "chalicelib/counting/view.py",
         "data.json",
         "py",
     ]

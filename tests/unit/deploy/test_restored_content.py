@@ -11,9 +11,9 @@ from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.counting import keys
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put
-from chalicelib.views import keys
 from chalicelib.wallets import opening
 from chalicelib.wallets.archive import EntryRemoval, batches
 from chalicelib.wallets.ledger import Ledger
@@ -21,8 +21,8 @@ from chalicelib.wallets.wallet import ENTRY, Posting
 from deploy.restore import ContentCheck
 from deploy.restored_table import NotRestoredError
 from simulation.aws_table import create_table
-from vumi.check.report import Finding, FindingKind
-from vumi.installations.stack import in_bucket, stored_items
+from vumi.operate.check.report import Finding, FindingKind
+from vumi.operate.installations.stack import in_bucket, stored_items
 
 NOW = 1_800_000_000.0
 USER, ANOTHER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12"

@@ -9,7 +9,7 @@ from chalicelib.http.dispatch import handle
 from chalicelib.http.messages import Request
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.limits import Action
-from chalicelib.views import owner_routes
+from chalicelib.owners import routes as owner_routes
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources

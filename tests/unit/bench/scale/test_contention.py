@@ -16,15 +16,15 @@ from bench.scale.one_id import CLIENT, Badge, Role, Wallet
 from bench.scale.writers import NO_REPETITION, Outcome
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.dynamodb import RETRY, DynamoTable
+from chalicelib.counting import keys, summary
+from chalicelib.counting.count_at_once import AT_ONCE, TRIES, AtOnceCounter
+from chalicelib.counting.summary import Summary
+from chalicelib.counting.view import View
+from chalicelib.counting.windows import Windows
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
-from chalicelib.views import keys, summary
-from chalicelib.views.count_at_once import AT_ONCE, TRIES, AtOnceCounter
-from chalicelib.views.summary import Summary
-from chalicelib.views.view import View
-from chalicelib.views.windows import Windows
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import MAX_WRITES, Ledger
 from chalicelib.wallets.wallet import Posting

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from chalicelib.views import keys
-from chalicelib.views.view import new_ulid
-from chalicelib.views.windows import marker_item
+from chalicelib.counting import keys
+from chalicelib.counting.view import new_ulid
+from chalicelib.counting.windows import marker_item
 from chaos.checker import db_probe
 from chaos.checker.db_probe import Look, annotated
 from chaos.checker.history import Kind, Operation, Outcome

@@ -9,10 +9,11 @@ import pytest
 
 from chalicelib.api import TABLE
 from chalicelib.badges import options
+from chalicelib.counting import ids
+from chalicelib.history import periods
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.guards import check_options
 from chalicelib.http.messages import Request
-from chalicelib.views import ids, periods
 from chaos.fuzz.bad_input import CLOSED, HUNG, is_right
 from chaos.fuzz.fuzz_cases import FAMILIES, Case, cases
 

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.counting import badge_count
+from chalicelib.counting.storing import Store
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import Windows
 from chalicelib.http.tokens import digest
+from chalicelib.owners import finding
 from chalicelib.units import to_milliseconds
-from chalicelib.views import counting
-from chalicelib.views.owners import finding
-from chalicelib.views.storing import Store
-from chalicelib.views.summary import read
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import Windows
 from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.tables import FaultyTable, once
 from simulation.views import put_summary
-from vumi.admin import badge
 from vumi.cli.program import execute
+from vumi.operate.admin import badge
 
 DAY = 86_400
 
@@ -47,7 +47,7 @@ def run(installation: MemoryInstallation, *arguments: str) -> int:
 
 
 def shown(installation: MemoryInstallation, badge_id: str = "a/b") -> int:
-    return counting.read(installation.table, badge_id).shown
+    return badge_count.read(installation.table, badge_id).shown
 
 
 def test_show_has_the_count_the_periods_and_all_that_is_set(
@@ -150,7 +150,7 @@ def test_set_adds_a_base_also_to_a_new_badge(installation: MemoryInstallation) -
 def test_freeze_stops_views_and_off_takes_them_again(installation: MemoryInstallation) -> None:
     for options, is_frozen in (([], True), (["--off"], False)):
         assert run(installation, "freeze", "a/b", *options) == 0
-        assert counting.read(installation.table, "a/b").summary.frozen is is_frozen
+        assert badge_count.read(installation.table, "a/b").summary.frozen is is_frozen
 
 
 @pytest.mark.parametrize(("command", "left"), [("reset", 0), ("delete", 0)])

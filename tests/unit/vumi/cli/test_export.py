@@ -10,15 +10,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from chalicelib.views.owners import changing, claiming, finding
-from chalicelib.views.owners.changing import BadgeChange
+from chalicelib.owners import changing, claiming, finding
+from chalicelib.owners.changing import BadgeChange
 from simulation.clocks import NOON, Clock
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import AT_NOON, put_summary, put_views, shown
-from vumi.admin.tokens import TokenStore
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
 from vumi.storage.database import FILE
+from vumi.tokens import TokenStore
 
 
 @pytest.fixture

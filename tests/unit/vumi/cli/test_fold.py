@@ -13,16 +13,16 @@ from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.folding import Folder
+from chalicelib.counting.storing import Store
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View
+from chalicelib.counting.windows import Windows
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
-from chalicelib.views import counting, keys
-from chalicelib.views.folding import Folder
-from chalicelib.views.storing import Store
-from chalicelib.views.summary import read
-from chalicelib.views.view import View
-from chalicelib.views.windows import Windows
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
@@ -30,8 +30,8 @@ from simulation.tables import FaultyTable, raising
 from vumi.cli import fold as folding
 from vumi.cli.fold import FoldAll, FoldedBadge, NotFoldedError
 from vumi.cli.program import main
-from vumi.installations.file import FileInstallation
-from vumi.installations.stack import CLOCK_MARGIN_SECONDS, folder, viewed_ids
+from vumi.operate.installations.file import FileInstallation
+from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, folder, viewed_ids
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -61,10 +61,10 @@ def job(table: Table, patience: Retry | None = None) -> FoldAll:
 
 def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: SqliteTable) -> None:
     store(table, *BADGES)
-    shown = {badge_id: counting.read(table, badge_id).shown for badge_id in BADGES}
+    shown = {badge_id: badge_count.read(table, badge_id).shown for badge_id in BADGES}
     assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id, 2) for badge_id in BADGES]
     assert {read(table, badge_id).count for badge_id in BADGES} == {2}
-    assert {counting.read(table, badge_id).shown for badge_id in BADGES} == {*shown.values()}
+    assert {badge_count.read(table, badge_id).shown for badge_id in BADGES} == {*shown.values()}
     assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id) for badge_id in BADGES]
 
 

@@ -14,9 +14,9 @@ from chalicelib.storage.errors import Unavailable
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
-from vumi.admin.counts_file import ImportedCount
-from vumi.admin.importing import Import
 from vumi.cli import importing
+from vumi.operate.admin.counts_file import ImportedCount
+from vumi.operate.admin.importing import Import
 from vumi.storage.database import FILE, Database
 
 ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]

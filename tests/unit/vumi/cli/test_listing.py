@@ -21,10 +21,10 @@ from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.views import AT_NOON, put_summary, put_views
-from vumi.admin.overview import By
 from vumi.cli import top
 from vumi.cli.program import execute
 from vumi.cli.top import ENTER, LEAVE, Terminal, follow
+from vumi.operate.admin.overview import By
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 

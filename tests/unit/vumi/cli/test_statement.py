@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.storage.items import key_of
 from simulation.installation import MemoryInstallation, invoke_on
-from tests.unit.vumi.admin.test_statement import Bank
+from tests.unit.vumi.operate.admin.test_statement import Bank
 from vumi.cli.program import execute
 from vumi.cli.statement import HEADER
 

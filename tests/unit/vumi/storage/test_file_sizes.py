@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chalicelib.views import keys
-from chalicelib.views.view import new_ulid
+from chalicelib.counting import keys
+from chalicelib.counting.view import new_ulid
 from simulation.clocks import NOON, Clock
 from simulation.views import AT_NOON, DAY
 from vumi.storage.database import Database

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.vumi.backups.test_making import STRANGER, needs_root
+from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from vumi.storage.private_files import (
     UnsafeFileError,
     new_file,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib.counting import keys
+from chalicelib.counting.view import new_ulid
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put, Update, Write
-from chalicelib.views import keys
-from chalicelib.views.view import new_ulid
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
 

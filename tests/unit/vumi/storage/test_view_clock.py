@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 from chalicelib.api import TABLE
+from chalicelib.counting import keys
+from chalicelib.counting.storing import Store
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import Windows
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.settings import Settings
-from chalicelib.views import keys
-from chalicelib.views.owners import changing, claiming, finding
-from chalicelib.views.storing import Store
-from chalicelib.views.summary import read
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import Windows
 from simulation.clocks import Clock
 from simulation.standalone import standalone
-from vumi.backups import making
-from vumi.check import check
-from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_QUEUE
+from vumi.operate.backups import making
+from vumi.operate.check import check
+from vumi.operate.check.report import FindingKind
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.view_clock import ViewClock

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from chalicelib.counting import keys
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import marker_item
 from chalicelib.storage.items import Key, key_of
-from chalicelib.views import keys
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import marker_item
 from simulation.clocks import Clock
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from chalicelib.counting import keys
+from chalicelib.counting.view import View
+from chalicelib.counting.windows import marker_item
 from chalicelib.limits import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.units import Seconds
-from chalicelib.views import keys
-from chalicelib.views.view import View
-from chalicelib.views.windows import marker_item
 from simulation.clocks import NOON, Clock
 from simulation.logs import counting_metrics, logged_events
 from simulation.standalone import standalone

@@ -1,0 +1,155 @@
+"""The consumers of views: `store_views` stores them, `fold_badges` folds them into the count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chalicelib import telemetry
+from chalicelib.counting.windows import Windows
+from chalicelib.lazy import lazy
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key
+from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Seconds, WholeSeconds
+
+if TYPE_CHECKING:
+    from chalicelib.counting import folding, storing
+    from chalicelib.counting.folding import Folder
+    from chalicelib.counting.view import View
+    from chalicelib.resources import Resources
+else:
+    folding, storing = lazy("chalicelib.counting.folding"), lazy("chalicelib.counting.storing")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerRemoval:
+    """The removal of a window's marker.
+
+    `mark` ends the window and `removed_at` is when the marker was removed, 0 if unknown.
+    """
+
+    badge_id: str
+    mark: WholeSeconds
+    removed_at: Seconds
+
+    @classmethod
+    def of(cls, key: Key, removed_at: Seconds) -> MarkerRemoval:
+        """Return the removal of the marker under a key. Raises `MalformedError`."""
+        try:
+            _, mark, badge_id = key.pk.split("#", 2)
+            return cls(badge_id, int(mark), removed_at)
+        except ValueError as error:
+            raise MalformedError(f"expected the key of a window's marker: {error!r}") from error
+
+
+class FoldState(Enum):
+    """The state of one badge's fold after a removal."""
+
+    DONE = auto()
+    POSTPONED = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FoldOutcome:
+    """The state of one badge's fold, and the number of views that it counted."""
+
+    state: FoldState
+    folded: int = 0
+
+
+def store_views(views: Iterable[View], resources: Resources) -> set[View]:
+    """Store views, or count them at once, by their age; return those to deliver again.
+
+    A badge whose fold is overdue is folded if one of its views asks for that.
+    """
+    views = list(dict.fromkeys(views))
+    windows = Windows.of(resources.settings)
+    store = storing.Store(
+        resources.table, windows, resources.view_clock, resources.map_parallel, resources.webhooks
+    )
+    failures = store.store(views)
+    errors = [error for error in failures.values() if not isinstance(error, storing.InBetween)]
+    for error in errors:
+        telemetry.event(logging.WARNING, "view_not_stored", reason=str(error))
+    telemetry.count(
+        views_put=len(views) - len(failures),
+        views_waiting=len(failures) - len(errors),
+        views_folded_early=_fold_overdue([view.badge_id for view in views if view.fold], resources),
+    )
+    return set(failures)
+
+
+def _fold_overdue(badge_ids: Iterable[str], resources: Resources) -> int:
+    """Fold badges; return the number of views that they counted.
+
+    A failure is logged, and the next request for the badge asks again.
+    """
+    badge_ids = list(dict.fromkeys(badge_ids))
+    return sum(resources.map_parallel(partial(_fold_all, resources), badge_ids))
+
+
+def _fold_all(resources: Resources, badge_id: str) -> int:
+    try:
+        return _folder(resources).fold_all(badge_id)
+    except Exception as failure:  # noqa: BLE001  the views of the batch are stored nevertheless
+        telemetry.event(logging.WARNING, "badge_not_folded", badge=badge_id, reason=repr(failure))
+        return 0
+
+
+def fold_badges(removals: Sequence[MarkerRemoval], resources: Resources) -> list[MarkerRemoval]:
+    """Fold the badges whose markers were removed; return the removals to deliver again.
+
+    A badge that is folded already does not change.
+    """
+    now = resources.view_clock()
+    marks: dict[str, WholeSeconds] = {}
+    for removal in removals:
+        marks[removal.badge_id] = max(removal.mark, marks.get(removal.badge_id, 0))
+    fold = partial(_fold, _folder(resources))
+    outcomes = dict(zip(marks, resources.map_parallel(fold, marks.items()), strict=True))
+    states = [outcome.state for outcome in outcomes.values()]
+    telemetry.count(
+        views_folded=sum(outcome.folded for outcome in outcomes.values()),
+        folds_postponed=states.count(FoldState.POSTPONED),
+        fold_lag_seconds=_lag_seconds(removals, now),
+    )
+    return [one for one in removals if outcomes[one.badge_id].state is FoldState.FAILED]
+
+
+def _folder(resources: Resources) -> Folder:
+    windows = Windows.of(resources.settings)
+    return folding.Folder(resources.table, windows, resources.view_clock, resources.webhooks)
+
+
+def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
+    """Fold one badge. If that fails, put the marker again, so that its next removal folds again.
+
+    The marker is also put again if by this clock the grace was not over before the fold, because
+    TTL's clock may be ahead. So a failed badge delays no other. The removal is delivered again only
+    if the table refuses the marker too.
+    """
+    badge_id, mark = removed
+    folded, is_over = 0, folder.is_over(mark)
+    try:
+        folded = folder.fold(badge_id, mark)
+        if is_over:
+            return FoldOutcome(FoldState.DONE, folded)
+    except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
+        telemetry.event(logging.ERROR, "badge_not_folded", badge=badge_id, reason=repr(failure))
+    try:
+        folder.postpone(badge_id, mark)
+    except StorageError:
+        return FoldOutcome(FoldState.FAILED, folded)
+    return FoldOutcome(FoldState.POSTPONED, folded)
+
+
+def _lag_seconds(removals: Iterable[MarkerRemoval], now: Seconds) -> WholeSeconds:
+    """Return how long the first removed marker of a batch waited for its fold."""
+    removed = [removal.removed_at or now for removal in removals]
+    return max(0, round(now - min(removed, default=now)))

@@ -1,0 +1,189 @@
+"""The fold, which moves a badge's watermark to a mark and counts the views that it passes.
+
+One update adds the views to the count and to the history and moves the watermark, on the condition
+that the summary has not changed since it was read. The views stay in the table: they are
+no longer live, because they are not later than the watermark.
+
+Two folds of one badge, drawn with the version of its summary:
+
+    version   4 ─────────────────────▶ 5
+    first     reads 4, counts 2 views, writes on 4: done
+    second    reads 4, counts 2 views, writes on 4: fails, reads 5, whose watermark is
+              at the mark: nothing is left to do
+
+A fold depends on the watermark and on the table, not on the stream. So removals of markers may
+arrive twice, in any order, in parallel, or never: the next fold counts the views of a lost one.
+
+A view counts in the day of its own time. A step of a fold passes the views of one day, the oldest
+first. If the summary is in a later day already, the same transaction adds them to their finished
+day, which was read after the summary.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Hour, Summary, hour_of, read, read_day
+from chalicelib.counting.view import earliest, latest, milliseconds
+from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.lazy import lazy
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Value, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Write
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
+
+if TYPE_CHECKING:
+    from chalicelib.counting import milestones
+    from chalicelib.counting.milestones import Reached
+    from chalicelib.outgoing.webhooks import WebhookSchedule
+else:
+    milestones = lazy("chalicelib.counting.milestones")
+
+TRIES = 10
+"""A try fails if another write changed the summary."""
+MAX_VIEWS = 8_000
+"""Views that one step of a fold reads, or more if they have the same millisecond."""
+UNLIMITED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The fold of badges in a table.
+
+    Without `webhooks`, it leaves the milestones that a badge reaches to the next write of a count.
+    """
+
+    table: Table
+    windows: Windows
+    clock: Callable[[], Seconds]
+    webhooks: WebhookSchedule | None = None
+
+    def fold(self, badge_id: str, mark: WholeSeconds) -> int:
+        """Fold the views up to a mark that are older than the grace; return their number.
+
+        Raises `StorageError`; steps before it stay folded.
+        """
+        folded = failures = 0
+        while failures < TRIES:
+            try:
+                step = self._take_step(badge_id, mark)
+            except ConditionFailed:
+                failures += 1
+                continue
+            folded += step.counted
+            if step.is_last:
+                return folded
+        raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
+
+    def fold_all(self, badge_id: str) -> int:
+        """Fold all views that are older than the grace; return their number."""
+        return self.fold(badge_id, self.windows.foldable(self.clock()))
+
+    def is_over(self, mark: WholeSeconds) -> bool:
+        """Return whether the grace after a mark is over."""
+        return mark <= self.windows.foldable(self.clock())
+
+    def postpone(self, badge_id: str, mark: WholeSeconds) -> None:
+        """Put the marker of a window again, so that TTL removes it later. Raises `StorageError`."""
+        ttl = self.windows.marker_ttl(max(mark, int(self.clock())))
+        self.table.write(Put(marker_item(badge_id, mark, ttl)))
+
+    def _take_step(self, badge_id: str, mark: WholeSeconds) -> FoldStep:
+        """Fold the views of one day at most, the oldest."""
+        now = self.clock()
+        upto = to_milliseconds(min(mark, self.windows.foldable(now)))
+        own = read(self.table, badge_id)
+        if upto <= own.watermark:
+            return FoldStep(0, is_last=True)
+        target = read(self.table, own.alias) if own.alias else own
+        passed = self._read_passed(own, upto)
+        if not passed.views:
+            return FoldStep(0, is_last=True)
+        counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
+        if counted and (finished := target.finished_day(counted)):
+            self.table.write(finished)
+        reached = milestones.reach(self.table, target, counted.total(), now, self.webhooks)
+        self.table.write(*self._make_writes(own, target, counted, passed.upto, now, reached))
+        milestones.enqueue(reached, self.webhooks)
+        return FoldStep(counted.total(), is_last=passed.upto == upto)
+
+    def _read_passed(self, own: Summary, upto: Milliseconds) -> PassedViews:
+        """Read the views that the watermark passes: about `MAX_VIEWS`, all of one day."""
+        views = self._read(own.badge_id, own.watermark + 1, upto, MAX_VIEWS)
+        if len(views) == MAX_VIEWS:
+            upto = views[-1]
+            views = [at for at in views if at < upto] + self._read(own.badge_id, upto, upto)
+        if not views:
+            return PassedViews(upto, ())
+        end = _find_end(hour_of(views[0]).day)
+        return PassedViews(min(upto, end), tuple(at for at in views if at <= end))
+
+    def _make_writes(  # noqa: PLR0913, PLR0917  the parts of a fold
+        self,
+        own: Summary,
+        target: Summary,
+        counted: Counter[Hour],
+        upto: Milliseconds,
+        now: Seconds,
+        reached: Reached,
+    ) -> list[Write]:
+        """Return the writes that count views and move the watermark: two summaries for an alias."""
+        if not own.alias:
+            added = self._add_views(own, counted, now, watermark=upto, **reached.values)
+            return [*added, *reached.writes]
+        moved = own.update(now, {"watermark": upto})
+        if not counted:
+            return [moved]
+        added = self._add_views(target, counted, now, **reached.values)
+        return [moved, *added, *reached.writes]
+
+    def _add_views(
+        self, target: Summary, counted: Counter[Hour], now: Seconds, **values: Value
+    ) -> Sequence[Write]:
+        """Return the writes that add views of one day to the count and to that day."""
+        day = next(iter(counted)).day
+        if day >= target.today.day:
+            return [target.add_views(now, counted, **values)]
+        finished = read_day(self.table, target, day)
+        return target.add_views_to(finished, now, counted, **values)
+
+    def _read(
+        self, badge_id: str, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
+    ) -> list[Milliseconds]:
+        """Read the times of the views between two times, both included."""
+        items = self.table.query(
+            keys.partition(badge_id),
+            first=keys.VIEW + earliest(first),
+            last=keys.VIEW + latest(last),
+            attributes=("SK",),
+            limit=limit,
+        )
+        return [milliseconds(text(item, "SK").removeprefix(keys.VIEW)) for item in items]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldStep:
+    """The number of views that a step of a fold counted, and whether it was the last step."""
+
+    counted: int
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PassedViews:
+    """The times of the views that the watermark passes when it moves to `upto`."""
+
+    upto: Milliseconds
+    views: tuple[Milliseconds, ...]
+
+
+def _find_end(day: str) -> Milliseconds:
+    """Return the last millisecond of a day (UTC)."""
+    following = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
+    return to_milliseconds(following.timestamp()) - 1

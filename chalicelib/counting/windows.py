@@ -1,0 +1,73 @@
+"""The windows of time that decide when a view is stored, counted and removed.
+
+One window, and the ages at which `put_views` decides (window 300 s, grace 600 s):
+
+    view       mark                      mark + grace
+    |----------|-------------------------|------------> time
+               the marker of the window  TTL removes the marker, the watermark moves to the mark
+
+    age of a view   0 .. grace / 2   .. 1.5 * grace ..
+                    young: stored    |  wait          | old: counted at once
+
+A young view is stored before its window's marker ends, because the sum of grace / 2, the longest
+run of `put_views` and the difference of two clocks is less than the grace. The gap between young
+and old is longer than a run of `put_views`, so two deliveries of a message never take both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.counting import keys
+from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds
+
+YOUNG = 0.5
+"""A view is stored up to this share of the grace."""
+OLD = 1.5
+"""A view is counted at once from this share of the grace on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The lengths of windows, of the grace and of the retention."""
+
+    window: WholeSeconds = 300
+    grace: WholeSeconds = 600
+    retention: WholeSeconds = 15 * 86_400
+
+    @classmethod
+    def of(cls, settings: Settings) -> Windows:
+        """Return the lengths in the settings."""
+        return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
+
+    def mark(self, milliseconds: Milliseconds) -> WholeSeconds:
+        """Return the mark that ends the window of a time."""
+        return (milliseconds // 1000 // self.window + 1) * self.window
+
+    def foldable(self, now: Seconds) -> WholeSeconds:
+        """Return the last mark that is at least the grace ago."""
+        return int((now - self.grace) // self.window) * self.window
+
+    def is_young(self, milliseconds: Milliseconds, now: Seconds) -> bool:
+        """Return whether a view of a time is young."""
+        return now - milliseconds / 1000 <= YOUNG * self.grace
+
+    def is_old(self, milliseconds: Milliseconds, now: Seconds) -> bool:
+        """Return whether a view of a time is old enough to be counted at once."""
+        return now - milliseconds / 1000 >= OLD * self.grace
+
+    def marker_ttl(self, mark: WholeSeconds) -> WholeSeconds:
+        """Return the TTL of a window's marker."""
+        return mark + self.grace
+
+    def view_ttl(self, milliseconds: Milliseconds) -> WholeSeconds:
+        """Return the TTL of a view, which is on a mark if `retention` is a number of windows."""
+        return self.mark(milliseconds) + self.retention
+
+
+def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:
+    """Return the marker of a badge's window."""
+    pk, sk = keys.marker(badge_id, mark)
+    return {"PK": pk, "SK": sk, "badge": badge_id, "ttl": ttl}

@@ -1,0 +1,1 @@
+"""The history of a badge: its hours, days, periods and charts."""

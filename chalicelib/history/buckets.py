@@ -1,0 +1,144 @@
+"""The buckets of a history: consecutive hours, days, weeks or months in UTC.
+
+A `Span` is the time that a request names. `Span.resolve` chooses its buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from itertools import islice, takewhile
+
+from chalicelib.counting.summary import HOURS_OF_DAY
+from chalicelib.http.errors import BadRequestError
+
+DAYS = 30
+"""The days of a history without an option."""
+MAX_BUCKETS = 400
+"""The maximum number of days, weeks or months of one history."""
+MAX_DAYS_BY_HOUR = 31
+MONTHS = 12
+LAST_HOUR = time(HOURS_OF_DAY - 1, tzinfo=UTC)
+
+
+class By(StrEnum):
+    """The unit of a history, in UTC. Weeks begin on Monday (ISO 8601)."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+    @property
+    def most(self) -> int:
+        """Return the maximum number of buckets of one history."""
+        return MAX_DAYS_BY_HOUR * HOURS_OF_DAY if self is By.HOUR else MAX_BUCKETS
+
+    def start(self, moment: datetime) -> datetime:
+        """Return the start of the bucket of a time."""
+        if self is By.HOUR:
+            return moment.replace(minute=0, second=0, microsecond=0)
+        midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+        if self is By.MONTH:
+            return midnight.replace(day=1)
+        return midnight - timedelta(days=midnight.weekday() if self is By.WEEK else 0)
+
+    def following(self, start: datetime) -> datetime:
+        """Return the start of the bucket after the one that begins at `start`."""
+        if self is By.MONTH:
+            years, month = divmod(start.month, MONTHS)
+            return start.replace(year=start.year + years, month=month + 1)
+        return start + LENGTHS[self]
+
+    def buckets(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        """Yield the start of each bucket from that of `first` to that of `last`."""
+        return takewhile(lambda start: start <= last, self._count_from(self.start(first)))
+
+    def label(self, start: datetime) -> str:
+        """Format the start of a bucket: 2026-11-21T08:00Z, 2026-11-21 or, of a month, 2026-11."""
+        day = start.date().isoformat()
+        if self is By.MONTH:
+            return day[: len("2026-11")]
+        return f"{day}T{start.hour:02}:00Z" if self is By.HOUR else day
+
+    def _count_from(self, start: datetime) -> Iterator[datetime]:
+        while True:
+            yield start
+            start = self.following(start)
+
+
+LENGTHS = {By.HOUR: timedelta(hours=1), By.DAY: timedelta(days=1), By.WEEK: timedelta(weeks=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The buckets of a history: the start of each, the oldest first.
+
+    `days` is the number of their days. `following` is the first day after them that was requested
+    too, or None. `is_current` is True if the last one is not over.
+    """
+
+    by: By
+    starts: tuple[datetime, ...]
+    days: int
+    following: date | None
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time of a history: from `first` to `last`, or `days` days up to `last`.
+
+    `last` is None for the present day. `is_whole` begins with the first day that has a view. `by`
+    is None for the shortest of day, week and month with which the buckets are not too many.
+    """
+
+    days: int = DAYS
+    first: date | None = None
+    last: date | None = None
+    is_whole: bool = False
+    by: By | None = None
+
+    def resolve(self, current: datetime, since: date | None) -> Buckets:
+        """Return whole buckets that have all days of the span, up to the current bucket.
+
+        `since` is the first day with a view. Raises `BadRequestError` for a span without days.
+        """
+        last = min(current, _last_hour(self.last)) if self.last else current
+        first = self._first(last, since)
+        if first > last:
+            raise BadRequestError(
+                f"from: {first.date()} is after the last day, {last.date()}: give an earlier from"
+            )
+        by = self.by or _choose(first, last)
+        end = min(current, by.following(by.start(last)) - LENGTHS[By.HOUR])
+        starts = list(islice(by.buckets(first, end), by.most + 1))
+        following = starts.pop().date() if len(starts) > by.most else None
+        after = following or end.date() + timedelta(days=1)
+        is_current = starts[-1] == by.start(current)
+        days = -(-len(starts) // HOURS_OF_DAY) if by is By.HOUR else (after - starts[0].date()).days
+        return Buckets(by, tuple(starts), days, following, is_current)
+
+    def _first(self, last: datetime, since: date | None) -> datetime:
+        """Return a time in the first bucket."""
+        if self.is_whole:
+            return datetime.combine(min(since or last.date(), last.date()), time(tzinfo=UTC))
+        if self.first:
+            return datetime.combine(self.first, time(tzinfo=UTC))
+        if self.by is By.HOUR and not self.last:
+            return last - timedelta(hours=self.days * HOURS_OF_DAY - 1)
+        return By.DAY.start(last) - timedelta(days=self.days - 1)
+
+
+def _last_hour(day: date) -> datetime:
+    return datetime.combine(day, LAST_HOUR)
+
+
+def _choose(first: datetime, last: datetime) -> By:
+    """Return the shortest unit, but no hour, with which the buckets are not too many."""
+    for by in (By.DAY, By.WEEK):
+        if sum(1 for _ in islice(by.buckets(first, last), by.most + 1)) <= by.most:
+            return by
+    return By.MONTH

@@ -1,0 +1,176 @@
+"""The chart of a history for a README: an SVG that is readable on a light and on a dark page.
+
+The image is transparent and refers to nothing outside itself. Its colours are those of a theme, or
+follow `prefers-color-scheme`. Then the default colours contrast with both pages of GitHub in either
+scheme, because a page may be dark while the browser's scheme is light.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from chalicelib.badges import colors
+from chalicelib.badges.svg_markup import escape
+from chalicelib.history import chart_axes, chart_plot, chart_texts
+from chalicelib.history.chart_axes import TimeAxis
+from chalicelib.history.chart_plot import (
+    END,
+    GAP,
+    LABEL,
+    LINE,
+    MIDDLE,
+    Peak,
+    Plot,
+    measure,
+    write_text,
+)
+from chalicelib.history.history import History
+
+FONT = f'font-size="{LABEL}" font-family="-apple-system,Segoe UI,Helvetica,Arial,sans-serif"'
+THEMES, SCALES = ("auto", "light", "dark"), chart_axes.SCALES
+TITLE, BOLD = 13, 15
+"""The size of the title, and the size that bounds its width, because it is bold."""
+LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
+"""The backgrounds of GitHub's pages."""
+GREY = ("#656d76", "#8b949e")
+BLUE = ("#0969da", "#4493f8")
+RED = ("#cf222e", "#f85149")
+"""Each colour in the light and in the dark scheme."""
+MIN_CONTRAST = 3.0
+"""The minimum contrast of a graphic with its page. Source: W3C, WCAG 2.2, 1.4.11."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The size of a chart in pixels, its colours, and its scale.
+
+    `color` is that of the bars: `#rrggbb`, or empty for GitHub's blue.
+    """
+
+    width: int = 600
+    height: int = 150
+    color: str = ""
+    theme: str = THEMES[0]
+    scale: str = SCALES[0]
+
+    @property
+    def is_log(self) -> bool:
+        return self.scale == "log"
+
+
+def draw(history: History, look: Look) -> str:
+    """Draw the chart of a history."""
+    plot = _make_plot(history, look)
+    return _write_document(
+        look,
+        title=chart_texts.write_headline(history),
+        description=chart_texts.describe(history, is_log=look.is_log),
+        content=_write_title(history, look, plot) + _draw_content(history, look, plot),
+        accent=readable(look.color) if look.color else BLUE,
+    )
+
+
+def draw_error(reason: str, look: Look) -> str:
+    """Draw an error message in a frame of the chart's size."""
+    reason = "".join(character for character in reason if character.isprintable())
+    lines = textwrap.wrap(reason, width=int((look.width - 2 * GAP) / measure("0")))
+    middle, above = look.width / 2, (look.height - LINE * len(lines)) / 2 + LABEL
+    texts = [
+        write_text(line, middle, above + LINE * index, MIDDLE) for index, line in enumerate(lines)
+    ]
+    frame = f'<rect x=".5" y=".5" width="{look.width - 1}" height="{look.height - 1}" rx="6"'
+    frame += ' fill="none" stroke="currentColor"/>'
+    content = _group("b", frame + "".join(texts))
+    return _write_document(look, title=reason, description="", content=content, accent=RED)
+
+
+def _write_document(
+    look: Look, *, title: str, description: str, content: str, accent: tuple[str, str]
+) -> str:
+    size = f'width="{look.width}" height="{look.height}" viewBox="0 0 {look.width} {look.height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
+        f"<style>{write_style(accent, look.theme)}</style>"
+        f"<g {FONT}>{content}</g></svg>"
+    )
+
+
+def _group(name: str, content: str) -> str:
+    """Return parts in the colour of a class."""
+    return f'<g class="{name}" fill="currentColor">{content}</g>'
+
+
+def _make_plot(history: History, look: Look) -> Plot:
+    bottom = look.height - chart_plot.BOTTOM
+    most = chart_texts.find_peak(history).views
+    scale = chart_axes.choose_scale(most, bottom - chart_plot.TOP, is_log=look.is_log)
+    left = round(max(measure(chart_axes.write_tick(tick)) for tick in scale.ticks)) + GAP
+    mean = chart_plot.measure_mean(history) + GAP if chart_plot.has_mean(history) else 0
+    right = look.width - chart_plot.RIGHT - round(mean)
+    return Plot(left, right, bottom, len(history.buckets), scale)
+
+
+def _write_title(history: History, look: Look, plot: Plot) -> str:
+    """Write the number of views and, if there is room, the views now and a note on the right."""
+    end = look.width - chart_plot.RIGHT
+    title = chart_texts.write_headline(history)
+    if measure(title, BOLD) > end:
+        title = chart_texts.write_headline(history, is_short=True)
+    written = write_text(title, 0, TITLE, f' font-size="{TITLE}" font-weight="600"')
+    has_current = plot.amount > 1 and history.is_current
+    notes = [chart_texts.write_current(history)] if has_current else []
+    note = " \u00b7 ".join([*notes, *(["log scale"] if look.is_log else [])])
+    if note and end - measure(title, BOLD) - measure(note) > 4 * GAP:
+        mark = _mark_current(plot) if has_current else ""
+        written += write_text(note, end, TITLE, END, mark)
+    return _group("t", written)
+
+
+def _mark_current(plot: Plot) -> str:
+    """Draw the shape that the current bucket has in the plot."""
+    character = "\u25a1" if plot.has_bars else "\u25cb"
+    return f'<tspan class="b" fill="currentColor">{character}</tspan> '
+
+
+def _draw_content(history: History, look: Look, plot: Plot) -> str:
+    """Draw the axes, the views, and above them the mean and the peak."""
+    starts = [bucket.start for bucket in history.buckets]
+    axis = TimeAxis(
+        history.by, starts, plot.x, measure, look.width, has_year=not history.is_current
+    )
+    times = chart_plot.write_times(axis.labels(), plot)
+    if not history.total:
+        empty = chart_plot.draw_lines(plot, None) + chart_plot.write_no_views(history, plot)
+        return _group("t", empty + times)
+    peak = Peak.of(history, plot)
+    axes = chart_plot.draw_lines(plot, peak) + chart_plot.write_scale(plot) + times
+    mean = chart_plot.draw_mean(history, plot) if chart_plot.has_mean(history) else ""
+    views = chart_plot.draw_views(history, plot)
+    return _group("t", axes) + _group("b", views) + _group("t", mean + peak.write())
+
+
+def write_style(accent: tuple[str, str], theme: str) -> str:
+    """Return the style sheet: of one theme, or of the scheme of the reader's system."""
+    light, dark = (
+        f".t{{color:{grey}}}.b{{color:{color}}}" for grey, color in zip(GREY, accent, strict=True)
+    )
+    automatic = f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return {"light": light, "dark": dark}.get(theme, automatic)
+
+
+def readable(color: str) -> tuple[str, str]:
+    """Return a colour for the light and the dark page, darkened or lightened if necessary."""
+    return _adapt(color, LIGHT_PAGE, "#000000"), _adapt(color, DARK_PAGE, "#ffffff")
+
+
+def _adapt(color: str, page: str, toward: str) -> str:
+    """Mix a colour with `toward` in twentieths until it contrasts with the page."""
+    mixtures = (_mix(color, toward, part / 20) for part in range(21))
+    return next(mixture for mixture in mixtures if colors.contrast(mixture, page) >= MIN_CONTRAST)
+
+
+def _mix(color: str, other: str, part: float) -> str:
+    pairs = zip(bytes.fromhex(color[1:]), bytes.fromhex(other[1:]), strict=True)
+    return "#" + bytes(round(a + (b - a) * part) for a, b in pairs).hex()

@@ -1,0 +1,246 @@
+"""The URLs of other counters, so that a badge moves here by a change of its host name alone.
+
+Each service has its paths, the id of a page here, and its options that have counterparts here. Its
+other options are ignored, and so are values that are wrong here, because lines on other people's
+pages have them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from chalicelib.badges import options
+from chalicelib.counting.ids import BadIdError
+from chalicelib.history import periods
+from chalicelib.http import errors
+from chalicelib.http.errors import BadRequestError, NotFoundError
+from chalicelib.http.messages import Query, Request, Response
+from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.pages import badge_routes as routes
+from chalicelib.resources import Resources
+
+Translation: TypeAlias = Callable[[str], str | None]
+"""A function that returns our value of an option for theirs, or None without one."""
+Options: TypeAlias = Mapping[str, tuple[str, Translation]]
+"""Our name of each of their options, and the translation of its values."""
+
+SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
+GREEN = "brightgreen"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A counter whose URLs are answered here.
+
+    `path` matches the paths of its badges. The page is the group `page` of the path, or the value
+    of `parameter` in the query, and `to_id` returns its id here. A path with the group `peek`
+    counts nothing. `defaults` are the options that make a badge look as it did there.
+    """
+
+    path: re.Pattern[str]
+    to_id: Callable[[str], str]
+    options: Options
+    parameter: str = ""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    def translate(self, matched: re.Match[str], query: Query) -> Query:
+        """Return our query for one of theirs. Raises `BadIdError` if it names no page."""
+        groups = matched.groupdict()
+        page = groups.get("page") or self._page(query)
+        pairs = (*self.defaults.items(), *self._given(query))
+        ours = {name: value for name, value in pairs if _is_valid(name, value)}
+        peek = {"peek": "1"} if groups.get("peek") else {}
+        ours |= {**peek, "id": self.to_id(page)}
+        return {name: [value] for name, value in ours.items()}
+
+    def _page(self, query: Query) -> str:
+        page = (first(query, self.parameter) or "").strip()
+        if not page:
+            raise BadIdError(f"give the page: ?{self.parameter}=…")
+        return page
+
+    def _given(self, query: Query) -> Iterator[tuple[str, str]]:
+        """Yield the options in a query by our names."""
+        for theirs, (ours, to_value) in self.options.items():
+            given = first(query, theirs)
+            value = None if given is None else to_value(given)
+            if value is not None:
+                yield ours, value
+
+
+def translate(path: str, query: Query, counters: Container[str]) -> Query:
+    """Return our query for a URL of one of these counters.
+
+    Raises `NotFoundError` for any other path, and `BadIdError`.
+    """
+    for counter, service in SERVICES.items():
+        if counter in counters and (matched := service.path.fullmatch(path)):
+            return service.translate(matched, query)
+    raise NotFoundError("there is no such route")
+
+
+def first(query: Query, name: str) -> str | None:
+    """Return the first value of a parameter, or None if it is missing."""
+    return next(iter(query.get(name, ())), None)
+
+
+def _is_valid(name: str, value: str) -> bool:
+    query = {name: [value]}
+    try:
+        options.parse(query, routes.IMAGE_STYLES)
+        periods.parse(query)
+    except BadRequestError:
+        return False
+    return True
+
+
+def _same(value: str) -> str:
+    return value
+
+
+def _style(value: str) -> str | None:
+    """Return a style that JSON badges have, too."""
+    return value if value in options.STYLES else None
+
+
+def _if_true(meaning: str) -> Translation:
+    """Return a translation of a switch."""
+    return lambda given: meaning if given.lower() in {"1", "true"} else None
+
+
+def _nonempty(value: str) -> str | None:
+    return value.strip() or None
+
+
+def _icon(file: str) -> str:
+    return file.removesuffix(".svg")
+
+
+def of_profile(name: str) -> str:
+    """Return the id of a profile on GitHub, which is a page of the repository `NAME/NAME`."""
+    return f"{name}/{name}"
+
+
+def of_name(name: str) -> str:
+    """Return the id of a counter that has a name alone."""
+    return f"@{name.removeprefix('@')}"
+
+
+def of_page(url: str) -> str:
+    """Return the id of a page: its URL without scheme, query and fragment, and slashes at the end.
+
+    So the owner of a repository on GitHub or GitLab can prove the badge.
+    """
+    return without_scheme(url).partition("?")[0].rstrip("/")
+
+
+def without_scheme(url: str) -> str:
+    """Return a URL without its scheme, its fragment, and slashes at the end."""
+    return SCHEME.sub("", url, count=1).partition("#")[0].rstrip("/")
+
+
+SHIELDS: Options = {
+    name: (name, _same) for name in ("label", "color", "labelColor", "style", "logo", "logoColor")
+}
+"""The options that have the names and values of shields.io."""
+
+SERVICES: Mapping[str, Service] = {
+    "komarev": Service(
+        re.compile("/ghpvc/?"),
+        of_profile,
+        {**SHIELDS, "base": ("base", _same), "abbreviated": ("format", _if_true("short"))},
+        parameter="username",
+        defaults={"label": "Profile views", "format": "comma"},
+    ),
+    "hits.sh": Service(
+        re.compile(r"/(?P<page>[^/@][^/]*\.[^/]*(/.+)?)\.svg"),
+        without_scheme,
+        {**SHIELDS, "extraCount": ("base", _same), "view": ("show", _same)},
+        defaults={"label": "hits", "color": GREEN, "format": "comma"},
+    ),
+    "visitor-badge": Service(
+        re.compile("/badge"),
+        _same,
+        {
+            **SHIELDS,
+            "left_text": ("label", _same),
+            "left_color": ("labelColor", _same),
+            "right_color": ("color", _same),
+            "format": ("format", _if_true("short")),
+            "query_only": ("peek", _if_true("1")),
+        },
+        parameter="page_id",
+        defaults={"label": "visitors", "labelColor": "595959", "color": "1283c3"},
+    ),
+    "moe-counter": Service(
+        re.compile("/(get/)?@(?P<page>[^/]+)"), of_name, {}, defaults={"label": ""}
+    ),
+    "hit-counter": Service(
+        re.compile(r"/(?P<peek>no)?count/tag\.svg"),
+        of_page,
+        {},
+        parameter="url",
+        defaults={"label": "hits", "color": GREEN},
+    ),
+    "seeyoufarm": Service(
+        re.compile(r"/api/count/(incr|(?P<peek>keep|show))/badge\.svg"),
+        of_page,
+        {
+            "title": ("label", _nonempty),
+            "title_bg": ("labelColor", _nonempty),
+            "count_bg": ("color", _nonempty),
+            "icon": ("logo", _icon),
+            "icon_color": ("logoColor", _nonempty),
+            "edge_flat": ("style", _if_true("flat-square")),
+        },
+        parameter="url",
+        defaults={"label": "hits", "color": "79c83d", "show": "today-total"},
+    ),
+    "hitscounter": Service(
+        re.compile("/api/hit"),
+        without_scheme,
+        {**SHIELDS, "icon": ("logo", _same), "tz": ("tz", _same)},
+        parameter="url",
+        defaults={"label": "", "color": GREEN, "show": "today-total"},
+    ),
+    "dwyl": Service(
+        re.compile(r"/(?P<page>[^/.@]+/[^/]+)\.(svg|json)"),
+        _same,
+        {"style": ("style", _style), "color": ("color", _same)},
+        defaults={"label": "hits", "color": GREEN},
+    ),
+}
+"""The services; the paths of dwyl have room for those of others, so they are the last ones."""
+
+
+def get_drop_in(request: Request, resources: Resources) -> Response:
+    """Count a view of the badge that a URL of another counter names, and answer the badge."""
+    query = translate(request.path, request.query, resources.settings.drop_in)
+    answer = routes.get_views if _is_json(request) else routes.get_views_svg
+    return answer(replace(request, query=query), resources)
+
+
+def _fail(failure: Exception, request: Request) -> Response:
+    """Draw a failure, but answer a path that is no counter's like any path without a route."""
+    if isinstance(failure, NotFoundError):
+        return errors.to_response(failure)
+    draw = routes.JSON_FAILURE if _is_json(request) else routes.SVG_FAILURE
+    return draw(failure, request)
+
+
+def _is_json(request: Request) -> bool:
+    return request.path.endswith(".json")
+
+
+ROUTE = Route(
+    "GET",
+    "/{path+}",
+    get_drop_in,
+    with_head=True,
+    on_failure=_fail,
+    from_any_site=True,
+    options=ANY_OPTIONS,
+)

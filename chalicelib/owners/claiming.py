@@ -1,0 +1,189 @@
+"""The ways to an owner: the claim of an id without views, a new owner for any badge, a release.
+
+A claim is void after a week if its badge has neither views nor settings. Nothing removes it: it
+stands until somebody else claims the id, in a write that requires the state that was read. So an
+owner's request that comes before that write keeps the claim. A view counts for its id, whoever owns
+it, and no claim removes views.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary, read
+from chalicelib.http.tokens import digest
+from chalicelib.owners.finding import (
+    TRIES,
+    OwnedBadge,
+    is_same,
+    look_up,
+    overtaken_error,
+    taken_error,
+)
+from chalicelib.owners.lives import read_unviewed
+from chalicelib.storage.conditions import attr
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update, Write
+from chalicelib.units import Seconds
+
+SECRET_BYTES = 24
+CLAIM_SECONDS = 7 * 86_400
+"""After this time, a claim without views and settings is void."""
+TITLES = ("previous", "proven", "earlier", "granted")
+"""The attributes of `OWNER` that say how the present owner came to the badge."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedBadge:
+    """A successful claim; `secret` is empty if the owner chose it."""
+
+    badge_id: str
+    secret: str = field(default="", repr=False)
+
+
+def claim(
+    table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = ""
+) -> ClaimedBadge:
+    """Give a badge without views to an owner.
+
+    With the digest of a secret that the owner chose, the claim may be repeated and has the same
+    answer. Without one, a secret is generated, which can't be retrieved later. A void claim of
+    another owner is replaced. Raises `TakenError` and `StorageError`.
+    """
+    secret, own_digest = _choose_secret(secret_digest)
+    key = keys.owner(badge_id)
+    for _ in range(TRIES):
+        owned = OwnedBadge.of(badge_id, table.get(key) or {})
+        if is_same(owned.digest, own_digest):
+            return ClaimedBadge(badge_id, secret)
+        summary = read_unviewed(table, badge_id)
+        if not _is_free(owned, summary, now):
+            raise taken_error(badge_id)
+        try:
+            table.write(
+                summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
+                Put(owner_item(badge_id, own_digest, now), owned.as_read),
+            )
+        except ConditionFailed:
+            continue
+        return ClaimedBadge(badge_id, secret)
+    raise overtaken_error(badge_id)
+
+
+def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") -> ClaimedBadge:
+    """Give any badge to the holder of a new secret, as the operator wants.
+
+    The badge may have views, another owner or no visitor yet, and the id may be any of its names.
+    It keeps its count, names, base and history. With the digest of a secret of the owner's, the
+    grant may be repeated and has the same answer. Raises `StorageError`.
+    """
+    secret, own_digest = _choose_secret(secret_digest)
+
+    def prepare(owned: OwnedBadge) -> Iterable[Write]:
+        if owned.is_claimed and is_same(owned.digest, own_digest):
+            return ()
+        return prepare_replacement(table, owned, {"digest": own_digest, "granted": 1}, now)
+
+    replace_owner(table, badge_id, prepare)
+    return ClaimedBadge(badge_id, secret)
+
+
+def replace_owner(
+    table: Table, badge_id: str, prepare: Callable[[OwnedBadge], Iterable[Write]]
+) -> None:
+    """Write what `prepare` returns for a badge as it was read; nothing if that is done already.
+
+    Raises the errors of `prepare`, and `StorageError`.
+    """
+    for _ in range(TRIES):
+        owned = look_up(table, badge_id)
+        if badge_id not in owned.names:  # it was deleted between two reads
+            continue
+        writes = tuple(prepare(owned))
+        try:
+            if writes:
+                table.write(*writes)
+        except ConditionFailed:
+            continue
+        return
+    raise overtaken_error(badge_id)
+
+
+def release(table: Table, badge_id: str) -> bool:
+    """Remove the owner of a badge, and keep the badge; return whether it had one.
+
+    A badge with several names keeps them. Raises `StorageError`.
+    """
+    for _ in range(TRIES):
+        owned = look_up(table, badge_id)
+        if not owned.is_claimed:
+            return False
+        try:
+            table.write(_prepare_release(owned))
+        except ConditionFailed:
+            continue
+        return True
+    raise overtaken_error(badge_id)
+
+
+def _choose_secret(secret_digest: str) -> tuple[str, str]:
+    """Return a new secret and its digest, or no secret and the digest of the owner's own."""
+    if secret_digest:
+        return "", secret_digest
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    return secret, digest(secret)
+
+
+def prepare_replacement(
+    table: Table, owned: OwnedBadge, owner: Mapping[str, Value], now: Seconds
+) -> Iterator[Write]:
+    """Write the owner, and check that the id is no alias and not deleted meanwhile.
+
+    The summary of a badge with views is not written, because its views write it all the time.
+    """
+    yield update_owner(owned, {**dict.fromkeys(TITLES, 0), "created": int(now), **owner})
+    summary = read(table, owned.badge_id)
+    if summary.deleted or not summary.version:
+        yield summary.update(now, {}, remove=("deleted",))
+    else:
+        own = attr("alias").missing() & attr("deleted").missing()
+        yield Check(keys.summary(owned.badge_id), own)
+
+
+def update_owner(owned: OwnedBadge, values: Mapping[str, Value]) -> Write:
+    """Return the write of attributes of `OWNER`, which removes those that are empty."""
+    return Update(
+        keys.owner(owned.badge_id),
+        values={name: value for name, value in values.items() if value},
+        remove=tuple(name for name, value in values.items() if not value),
+        condition=owned.as_read,
+    )
+
+
+def _prepare_release(owned: OwnedBadge) -> Write:
+    key = keys.owner(owned.badge_id)
+    if owned.names[1:]:
+        return Update(key, remove=("digest", "created", *TITLES), condition=owned.as_read)
+    return Delete(key, owned.as_read)
+
+
+def owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
+    """Return the item `OWNER` of a badge with one name."""
+    pk, sk = keys.owner(badge_id)
+    return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
+
+
+def _is_free(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:
+    """Return whether a badge without views and base has no owner, or one whose claim is void.
+
+    A badge that its owner has reset may have had views.
+    """
+    if owned.aliases:
+        return False
+    is_set = summary.frozen or summary.milestone or summary.reset > owned.created * 1000
+    is_kept = is_set or owned.proven or owned.granted
+    return not owned.digest or (not is_kept and owned.created + CLAIM_SECONDS <= now)

@@ -1,0 +1,65 @@
+"""The deletion of a badge, and the tombstones that it leaves."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary, read
+from chalicelib.owners.finding import TRIES, OwnedBadge, overtaken_error, reread
+from chalicelib.owners.lives import begin_life, delete_days
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Delete, Update
+from chalicelib.units import Seconds, WholeSeconds
+
+TOMBSTONE_SECONDS = 7 * 86_400
+"""A tombstone outlives the last view by this time, because TTL removes items in any order."""
+
+
+def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
+    """Delete a badge with its history; later views begin a new life.
+
+    A tombstone with the time of the deletion stays for `retention` and a week. Raises `OwnerError`
+    and `StorageError`.
+    """
+    for _ in range(TRIES):
+        owned = reread(table, owned)
+        if owned.deleted:
+            break
+        try:
+            table.write(
+                *(
+                    _end_life(table, read(table, name), owned.seal, now)
+                    for name in sorted({*owned.names})
+                ),
+                Delete(keys.owner(owned.badge_id), owned.as_read),
+                Delete(keys.milestones(owned.badge_id)),
+            )
+        except ConditionFailed:
+            continue
+        break
+    else:
+        raise overtaken_error(owned.badge_id)
+    _bury(table, owned, now, retention)
+
+
+def _end_life(table: Table, summary: Summary, seal: str, now: Seconds) -> Update:
+    """Return the write that ends the life of an id whose badge is deleted."""
+    return summary.update(
+        now,
+        {**begin_life(table, summary, now), "deleted": seal},
+        remove=("alias", "today", "base", "frozen", "hot", "milestone"),
+    )
+
+
+def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
+    """Remove the history of a deleted badge, then set the TTL of its tombstones."""
+    for name in sorted({*owned.names}):
+        summary = read(table, name)
+        if summary.deleted != owned.seal:
+            continue
+        delete_days(table, summary)
+        ttl = max(int(now), summary.reset // 1000) + retention + TOMBSTONE_SECONDS
+        with suppress(ConditionFailed):  # a new life has begun
+            if not summary.count:
+                table.write(summary.update(now, {"ttl": ttl}))

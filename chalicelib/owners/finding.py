@@ -1,0 +1,187 @@
+"""The badges with their owners and names, as requests find them.
+
+The item `OWNER` has a digest of the owner's secret and the names of the badge. Without a digest, it
+has the names of a badge that nobody owns. The other settings are in the badge's summary.
+
+A renamed badge keeps its partition. Its new name is a summary with an `alias`.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary, read
+from chalicelib.http.tokens import digest
+from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
+from chalicelib.storage.conditions import Condition, unchanged
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Value, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.units import WholeSeconds
+
+MAX_NAMES = 20
+"""The maximum number of names of a badge, with its earlier names."""
+TRIES = 10
+"""A try fails if another write changed the badge."""
+OPERATOR = "operator"
+"""The seal of a badge that nobody owned when the operator deleted it. No digest is equal to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedBadge:
+    """A badge, the digest of its owner's secret, and all its names, the current one last.
+
+    `badge_id` is the id under which the badge is stored, the first of the names. `digest` is empty
+    if nobody owns the badge, and `deleted` is true if it was deleted. `created` is the time of the
+    owner's claim. `previous` is the digest of the secret that handed the badge over, `proven` the
+    name that they have proven last, `earlier` those before it, and `granted` is true if the
+    operator has given it away.
+    """
+
+    badge_id: str
+    digest: str = ""
+    names: tuple[str, ...] = ()
+    deleted: bool = False
+    created: WholeSeconds = 0
+    previous: str = ""
+    proven: str = ""
+    earlier: tuple[str, ...] = ()
+    granted: bool = False
+
+    @classmethod
+    def of(cls, badge_id: str, owner: Item) -> OwnedBadge:
+        """Decode a badge from its item `OWNER`."""
+        return cls(
+            badge_id,
+            text(owner, "digest"),
+            (badge_id, *_texts(owner, "names")),
+            created=number(owner, "created"),
+            previous=text(owner, "previous"),
+            proven=text(owner, "proven"),
+            earlier=_texts(owner, "earlier"),
+            granted=number(owner, "granted") == 1,
+        )
+
+    @property
+    def aliases(self) -> list[str]:
+        return sorted(set(self.names) - {self.badge_id})
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the names that the owner has proven, the latest last."""
+        return (*self.earlier, self.proven) if self.proven else ()
+
+    @property
+    def is_claimed(self) -> bool:
+        """Return whether the badge has an owner."""
+        return bool(self.digest) and not self.deleted
+
+    @property
+    def seal(self) -> str:
+        """Return the text that a deletion by the present owner leaves in the tombstone."""
+        return self.digest or OPERATOR
+
+    @property
+    def as_read(self) -> Condition:
+        """Return the condition that the owner, the names and what is proven are as they were."""
+        names: list[Value] = [*self.names[1:]]
+        owner = unchanged("digest", self.digest if self.is_claimed else "")
+        return owner & unchanged("names", names) & unchanged("proven", self.proven)
+
+
+def _texts(owner: Item, name: str) -> tuple[str, ...]:
+    given = owner.get(name)
+    return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def look_up(table: Table, badge_id: str) -> OwnedBadge:
+    """Return the badge of this name, whoever owns it. Raises `StorageError`."""
+    summary = read(table, badge_id)
+    place = summary.alias or badge_id
+    if item := table.get(keys.owner(place)):
+        return OwnedBadge.of(place, item)
+    return OwnedBadge(place, summary.deleted, (place,), deleted=bool(summary.deleted))
+
+
+def find(table: Table, badge_id: str) -> OwnedBadge:
+    """Return the badge of this name, which has an owner or was deleted.
+
+    Raises `NotClaimedError` and `StorageError`.
+    """
+    owned = look_up(table, badge_id)
+    if not owned.digest:
+        raise unclaimed_error(badge_id)
+    return owned
+
+
+def authenticate(table: Table, badge_id: str, secret: str) -> OwnedBadge:
+    """Return the badge of this name if the secret matches.
+
+    The comparison takes constant time. Raises `NotClaimedError`, `WrongSecretError` and
+    `StorageError`.
+    """
+    owned = find(table, badge_id)
+    if is_same(owned.digest, digest(secret)):
+        return owned
+    if owned.deleted:
+        raise unclaimed_error(badge_id)
+    raise wrong_secret_error()
+
+
+def reread(table: Table, owned: OwnedBadge) -> OwnedBadge:
+    """Read the badge again, because another request may have changed it.
+
+    Raises `NotClaimedError` if the badge was deleted, `WrongSecretError` if it has another owner.
+    """
+    if item := table.get(keys.owner(owned.badge_id)):
+        found = OwnedBadge.of(owned.badge_id, item)
+    else:
+        sealed = read_summary(table, owned).deleted
+        found = OwnedBadge(owned.badge_id, sealed, owned.names, deleted=bool(sealed))
+    if found.seal == owned.seal:
+        return found
+    if found.is_claimed:
+        raise WrongSecretError(f"{owned.badge_id} has another owner now")
+    raise deleted_error(owned.badge_id)
+
+
+def read_summary(table: Table, owned: OwnedBadge) -> Summary:
+    """Return the summary of the badge. Raises `NotClaimedError` if its id is an alias now."""
+    summary = read(table, owned.badge_id)
+    if summary.alias:
+        raise deleted_error(owned.badge_id)
+    return summary
+
+
+def is_same(one: str, other: str) -> bool:
+    """Compare two digests in constant time."""
+    return hmac.compare_digest(one, other)
+
+
+def taken_error(badge_id: str) -> TakenError:
+    """Return the error of an id that has an owner, views or a base."""
+    return TakenError(
+        f"{badge_id} has an owner, views or a base: use another id, or prove that it is yours"
+    )
+
+
+def unclaimed_error(badge_id: str) -> NotClaimedError:
+    """Return the error of an id that nobody owns."""
+    return NotClaimedError(f"{badge_id} has no owner; claim it with POST /api/v1/badges")
+
+
+def deleted_error(badge_id: str) -> NotClaimedError:
+    """Return the error of a badge that was deleted."""
+    return NotClaimedError(f"{badge_id} was deleted")
+
+
+def wrong_secret_error() -> WrongSecretError:
+    """Return the error of a secret that is not the badge's."""
+    return WrongSecretError("this is not the secret of the badge")
+
+
+def overtaken_error(badge_id: str) -> Unavailable:
+    """Return the error of a request that other writes overtook at every try."""
+    return Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")

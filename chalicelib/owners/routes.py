@@ -1,0 +1,206 @@
+"""The routes for the owner of a badge: claim, prove, show, change and delete.
+
+They check its secret.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chalicelib import telemetry
+from chalicelib.counting import badge_count, ids
+from chalicelib.http import authentication, guards, responses
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Route
+from chalicelib.http.times import to_iso8601
+from chalicelib.lazy import lazy
+from chalicelib.limits import Action
+from chalicelib.resources import Resources
+
+if TYPE_CHECKING:
+    from chalicelib.counting import milestones
+    from chalicelib.counting.milestones import Milestone
+    from chalicelib.outgoing import urls, webhooks
+    from chalicelib.owners import (
+        changing,
+        claiming,
+        deleting,
+        errors,
+        finding,
+        places,
+        proving,
+        requests,
+    )
+else:
+    changing = lazy("chalicelib.owners.changing")
+    claiming = lazy("chalicelib.owners.claiming")
+    deleting = lazy("chalicelib.owners.deleting")
+    errors = lazy("chalicelib.owners.errors")
+    finding = lazy("chalicelib.owners.finding")
+    places = lazy("chalicelib.owners.places")
+    proving = lazy("chalicelib.owners.proving")
+    requests = lazy("chalicelib.owners.requests")
+    milestones = lazy("chalicelib.counting.milestones")
+    urls, webhooks = lazy("chalicelib.outgoing.urls"), lazy("chalicelib.outgoing.webhooks")
+
+MILESTONES_SECONDS = 5.0
+"""The longest time in which the hosts of all milestones are resolved."""
+
+
+def post_badge(request: Request, resources: Resources) -> Response:
+    """Claim an id that has no views, or prove that an id is yours; answer the secret."""
+    wanted = requests.read_claim(request.body)
+    match wanted:
+        case requests.NewProof():
+            return _begin_proof(wanted.proof, request, resources)
+        case proving.Proof():
+            return _end_proof(wanted, request, resources)
+    ids.check_counted(wanted.badge_id, resources.settings)
+    guards.check_limit(Action.CLAIM, request, resources)
+    now = resources.view_clock()
+    return _answer_claim(
+        claiming.claim(resources.table, wanted.badge_id, wanted.base, now, wanted.own_digest)
+    )
+
+
+def get_badge(request: Request, resources: Resources) -> Response:
+    """Show everything that is set of a badge, and its count; this counts no view."""
+    owned = _find(request, resources)
+    if owned.deleted:
+        raise finding.deleted_error(owned.badge_id)
+    count = badge_count.read(resources.table, owned.badge_id)
+    summary = count.summary
+    names = sorted({*owned.names})
+    found = milestones.read(resources.table, owned.badge_id, owned.digest)
+    return responses.json(
+        {
+            "id": owned.names[-1],
+            "names": names,
+            "aliases": [name for name in names if name != owned.names[-1]],
+            "base": summary.base,
+            "count": count.shown,
+            "frozen": summary.frozen,
+            "created": to_iso8601(owned.created * 1000),
+            "reset": to_iso8601(summary.reset) if summary.reset else None,
+            "proven": owned.proven or None,
+            "granted": owned.granted,
+            "milestones": [one.to_json() for one in found.milestones],
+        }
+    )
+
+
+def patch_badge(request: Request, resources: Resources) -> Response:
+    """Set the base, reset, freeze, rename, or hand over."""
+    badge_id, secret = _badge_id(request), _secret(request)
+    wanted, now = requests.read_change(request.body), resources.view_clock()
+    if isinstance(wanted, requests.HandOver):
+        owned = changing.hand_over(resources.table, badge_id, secret, wanted.new_digest, now)
+        return responses.json({"id": owned.names[-1]})
+    owned = finding.authenticate(resources.table, badge_id, secret)
+    if wanted.name is not None:
+        ids.check_counted(wanted.name, resources.settings)
+        guards.check_limit(Action.CLAIM, request, resources)
+    if wanted.milestones:
+        _check_milestones(wanted.milestones, request, resources)
+    changing.change(resources.table, owned, wanted, now, resources.webhooks)
+    return responses.json({"id": wanted.name or owned.names[-1]})
+
+
+def delete_badge(request: Request, resources: Resources) -> Response:
+    """Remove a badge and all it has."""
+    owned = _authenticate(request, resources)
+    retention = resources.settings.retention_seconds
+    deleting.delete(resources.table, owned, resources.view_clock(), retention)
+    return responses.no_content()
+
+
+def _begin_proof(proof: proving.Proof, request: Request, resources: Resources) -> Response:
+    """Answer a new key, and the line that shows it; nothing is stored."""
+    place = _place(proof, request, resources)
+    return responses.json(
+        {
+            "id": proof.badge_id,
+            "challenge": proof.challenge,
+            "proof": proof.key,
+            "url": place.url,
+        },
+        202,
+    )
+
+
+def _end_proof(proof: proving.Proof, request: Request, resources: Resources) -> Response:
+    """Look for the line; answer the secret if it is there."""
+    place = _place(proof, request, resources)
+    search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
+    claimed = search.prove(proof, place, resources.view_clock())
+    telemetry.event(logging.INFO, "owner_proven", badge=proof.badge_id, url=place.url)
+    return _answer_claim(claimed)
+
+
+def _place(proof: proving.Proof, request: Request, resources: Resources) -> places.Place:
+    ids.check_counted(proof.badge_id, resources.settings)
+    place = places.find(proof.badge_id, resources.settings.proofs)
+    guards.check_limit(Action.PROOF, request, resources)
+    return place
+
+
+def _check_milestones(wanted: Iterable[Milestone], request: Request, resources: Resources) -> None:
+    """Check the URLs of milestones, which share the time for one. Raises `ClientError`."""
+    if resources.webhooks is None:
+        raise BadRequestError(
+            "milestones: nothing is sent in this deployment, because events are switched off:"
+            " EVENTS=off"
+        )
+    guards.check_limit(Action.CLAIM, request, resources)
+    resolver = partial(urls.resolve_for_stranger, resources.resolver)
+    named = {milestone.url for milestone in wanted}
+    for url in named:
+        webhooks.check_webhook(url, resources.settings, resolver, MILESTONES_SECONDS / len(named))
+
+
+def _answer_claim(claimed: claiming.ClaimedBadge) -> Response:
+    secret = {"secret": claimed.secret} if claimed.secret else {}
+    return responses.json({"id": claimed.badge_id, **secret}, 201)
+
+
+def _find(request: Request, resources: Resources) -> finding.OwnedBadge:
+    """Return the badge for its owner or an operator."""
+    caller = authentication.find(request.headers.get("authorization", ""), resources)
+    if caller and caller.is_operator:
+        return finding.find(resources.table, _badge_id(request))
+    return _authenticate(request, resources)
+
+
+def _authenticate(request: Request, resources: Resources) -> finding.OwnedBadge:
+    return finding.authenticate(resources.table, _badge_id(request), _secret(request))
+
+
+def _badge_id(request: Request) -> str:
+    """Return the id in the path or in the query. Raises `BadIdError` unless there is one."""
+    return ids.parse([*request.path_parameters.values(), *request.query.get("id", ())])
+
+
+def _secret(request: Request) -> str:
+    """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not secret.strip():
+        raise errors.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
+    return secret.strip()
+
+
+ROUTES = (
+    Route("POST", "/api/v1/badges", post_badge),
+    *(
+        Route(method, path, handler, options=options)
+        for path, options in (("/api/v1/badges", ("id",)), ("/api/v1/badges/{badge_id}", ()))
+        for method, handler in (
+            ("GET", get_badge),
+            ("PATCH", patch_badge),
+            ("DELETE", delete_badge),
+        )
+    ),
+)

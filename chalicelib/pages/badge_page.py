@@ -1,0 +1,137 @@
+"""The public page of a badge, as HTML without a script: its count, periods, chart and lines.
+
+An id is the text of a stranger. It is escaped in the page, percent-encoded in each URL, and linked
+to nothing but this server.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from chalicelib.history.history import History
+from chalicelib.history.periods import Show
+from chalicelib.http.errors import BadRequestError
+from chalicelib.pages import preview
+
+if TYPE_CHECKING:
+    from chalicelib.http.messages import Request
+    from chalicelib.settings import Settings
+
+FILE = Path(__file__).with_name("badge_page.html")
+PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
+SPANS = (7, 30, 90, 365)
+"""The days of a chart that the page links to."""
+SUMMARY = "{today} today, {week} this week, {month} this month, {year} this year."
+FROZEN = '<p class="soft note">This badge is frozen: it takes no views.</p>'
+
+HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+SCHEMES = {"http", "https"}
+
+
+@dataclass(frozen=True, slots=True)
+class BadgePage:
+    """The page of a badge.
+
+    `history` has at least all days since the first of January. `root` is the URL of this server,
+    with a slash at its end. The chart has `days` days.
+    """
+
+    badge_id: str
+    count: int
+    history: History
+    root: str
+    days: int
+    is_frozen: bool = False
+
+    def to_html(self) -> str:
+        """Return the page."""
+        return Template(template()).substitute(
+            **{name: escape(value) for name, value in self._texts().items()},
+            days="".join(map(self._link_span, SPANS)),
+            note=FROZEN if self.is_frozen else "",
+        )
+
+    def _texts(self) -> dict[str, str]:
+        """Return the texts of the template, which are not escaped."""
+        encoded_id = quote(self.badge_id, safe="")
+        badge, chart, page = (
+            f"{route}?id={encoded_id}"
+            for route in ("api/v1/views.svg", "api/v1/views/history.svg", "s")
+        )
+        url = self.root + page
+        periods = {name: f"{views:,}" for name, views in self._periods().items()}
+        return {
+            "id": self.badge_id,
+            "encoded_id": encoded_id,
+            "url": url,
+            "title": f"{self.badge_id}: {self.count:,} {self._views}",
+            "summary": SUMMARY.format(**periods),
+            "picture": f"{self.root}s.png?id={encoded_id}",
+            "picture_width": str(preview.WIDTH),
+            "picture_height": str(preview.HEIGHT),
+            "count": f"{self.count:,}",
+            "views": self._views,
+            "since": f" since {self.history.since}" if self.history.since else "",
+            **periods,
+            "badge": badge,
+            "chart": f"{chart}&days={self.days}",
+            "described": self._describe_chart(),
+            "history": f"api/v1/views/history?id={encoded_id}",
+            "markdown": f"[![views]({self.root}{badge})]({url})",
+            "html": f'<a href="{url}"><img src="{self.root}{badge}" alt="views"></a>',
+            "chart_markdown": f"[![views by day]({self.root}{chart})]({url})",
+        }
+
+    @property
+    def _views(self) -> str:
+        return "view" if self.count == 1 else "views"
+
+    def _periods(self) -> dict[str, int]:
+        days = self.history.buckets
+        starts = {period.value: period.start(days[-1].start) for period in PERIODS}
+        return {
+            name: sum(day.views for day in days if day.start >= start)
+            for name, start in starts.items()
+        }
+
+    def _describe_chart(self) -> str:
+        days = self.history.buckets[-self.days :]
+        most = max(days, key=lambda day: day.views)
+        total = f"{sum(day.views for day in days):,} views in {self.days} days"
+        return f"{total}; most on {most.start.date()}: {most.views:,}" if most.views else total
+
+    def _link_span(self, days: int) -> str:
+        query = f"id={quote(self.badge_id, safe='')}&amp;days={days}"
+        current = ' aria-current="true"' if days == self.days else ""
+        return f'<li><a href="?{query}"{current}>{days} days</a></li>'
+
+
+@cache
+def template() -> str:
+    """Read the template of the page on its first use."""
+    return FILE.read_text(encoding="utf-8")
+
+
+def root_url(request: Request, settings: Settings) -> str:
+    """Return the URL of this server, with a slash at its end.
+
+    It is the operator's `PUBLIC_URL`, or else that of the request: `Host`, and the scheme that a
+    proxy or API Gateway names in `X-Forwarded-Proto`. Raises `BadRequestError` for another host.
+    A client writes the headers, so no cache may store a response with this URL.
+    """
+    if settings.public_url:
+        return settings.public_url
+    host = request.headers.get("host", "localhost")
+    if HOST.fullmatch(host) is None:
+        raise BadRequestError(
+            "the header Host must be a name or an address, with or without a port"
+        )
+    scheme = request.headers.get("x-forwarded-proto", "")
+    return f"{scheme if scheme in SCHEMES else 'http'}://{host}/"

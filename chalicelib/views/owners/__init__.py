@@ -1,1 +1,0 @@
-"""The ownership of badges: claims, proofs, changes, hand-overs and deletions."""

@@ -1,0 +1,410 @@
+"""The count of a badge, and the message of a new view."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.cost.metering import item_bytes
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.counting import badge_count, ids, keys
+from chalicelib.counting.badge_count import READ_UNIT_BYTES, Count, page_size
+from chalicelib.counting.storing import Store
+from chalicelib.counting.summary import Day, Summary
+from chalicelib.counting.view import View, earliest, latest
+from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.settings import HOT_VIEWS as HOT
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from simulation.clocks import NOON
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.tables import FaultyTable, raising
+from simulation.views import (
+    AT_NOON,
+    BADGE,
+    WINDOWS,
+    fold,
+    put_summary,
+    put_views,
+    shown,
+    store,
+    summary,
+    ulid,
+    view,
+)
+from vumi.storage.table import SqliteTable
+
+PAGE = page_size(BADGE)
+"""Items of the badge that one read unit reads: its summary and 64 views, say."""
+
+
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
+
+
+def read(table: SqliteTable, badge_id: str = BADGE) -> tuple[Count, list[str]]:
+    """Count the views of a badge; return the count and the reads that it took."""
+    reads: list[str] = []
+    return badge_count.read(FaultyTable(table, before_read=reads.append), badge_id), reads
+
+
+def many(table: SqliteTable, amount: int, at: int = AT_NOON) -> None:
+    """Put views, a millisecond after another."""
+    put_views(table, *range(at, at + amount))
+
+
+# ---- what it shows
+
+
+def test_a_new_badge_shows_0(table: SqliteTable) -> None:
+    assert read(table) == (Count(Summary(BADGE), live=0, newest=[], is_new=True), ["query"])
+    assert shown(table) == 0
+
+
+def test_a_badge_shows_its_base_its_count_and_its_live_views(table: SqliteTable) -> None:
+    put_summary(table, count=40, base=1_000, watermark=AT_NOON)
+    put_views(table, AT_NOON - 1, AT_NOON, AT_NOON + 1, AT_NOON + 2)
+    count, reads = read(table)
+    assert (count.live, count.shown) == (2, 1_000 + 40 + 2)
+    assert count.newest == [ulid(AT_NOON + 2, 3), ulid(AT_NOON + 1, 2)]
+    assert (count.summary.base, count.summary.count) == (1_000, 40)
+    assert reads == ["query"]
+
+
+@pytest.mark.parametrize(("after", "live"), [(0, 0), (1, 1)])
+def test_a_view_of_the_watermarks_own_millisecond_is_in_the_count(
+    table: SqliteTable, after: int, live: int
+) -> None:
+    """Whatever the random parts of their ULIDs are: the highest of one, the lowest of the next."""
+    put_summary(table, watermark=AT_NOON)
+    place = keys.view(BADGE, earliest(AT_NOON + 1) if after else latest(AT_NOON))
+    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    assert shown(table) == live
+
+
+def test_views_count_before_the_badge_has_a_summary(table: SqliteTable) -> None:
+    many(table, 5)
+    assert read(table)[0].live == 5
+
+
+def test_expired_views_count_until_they_are_folded(table: SqliteTable) -> None:
+    place = keys.view(BADGE, ulid())
+    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    assert shown(table) == 1
+
+
+def test_only_views_of_the_badge_itself_count(table: SqliteTable) -> None:
+    many(table, 3)
+    put_views(table, AT_NOON, badge_id="octocat2")
+    put_views(table, AT_NOON, badge_id="octo")
+    pk = keys.partition(BADGE)
+    table.put_all([{"PK": pk, "SK": "DAY#2026-03-14", "views": 9}, {"PK": pk, "SK": "OWNER"}])
+    assert read(table)[0].live == 3
+
+
+def test_a_history_of_a_thousand_days_hides_neither_count_nor_views(table: SqliteTable) -> None:
+    pk = keys.partition(BADGE)
+    table.put_all([{"PK": pk, "SK": f"DAY#{day:04}", "views": 1} for day in range(1_000)])
+    put_summary(table, count=1_000)
+    many(table, 2)
+    assert shown(table) == 1_000 + 2
+
+
+def test_an_id_like_a_sort_key_is_an_id_like_any_other(table: SqliteTable) -> None:
+    put_views(table, AT_NOON, AT_NOON, badge_id="VIEW#x")
+    put_views(table, AT_NOON, badge_id="USER#VIEW#x")
+    assert shown(table, "VIEW#x") == 2
+
+
+def test_days_and_owner_sort_before_the_views_and_these_before_the_summary() -> None:
+    """So one descending query reads the summary and the newest views."""
+    day, owner = keys.day(BADGE, "9999-12-31").sk, keys.owner(BADGE).sk
+    first, last = keys.view(BADGE, "0" * 26).sk, keys.view(BADGE, "7" + "Z" * 25).sk
+    assert day < owner < keys.VIEW < first < last < keys.summary(BADGE).sk == keys.SUMMARY
+
+
+def test_a_malformed_summary_is_an_error_and_no_number(table: SqliteTable) -> None:
+    put_summary(table, count="many")
+    with pytest.raises(TypeError, match="count is 'many'"):
+        badge_count.read(table, BADGE)
+
+
+def test_an_alias_shows_its_badge_and_returns_its_id(table: SqliteTable) -> None:
+    put_summary(table, count=7, base=100, frozen=1)
+    put_summary(table, "mona", alias=BADGE, watermark=AT_NOON + 999)
+    many(table, 2)
+    put_views(table, AT_NOON + 1_000, badge_id="mona")  # moved by the fold of its window
+    assert read(table, "mona") == (read(table)[0], ["query", "query"])
+    assert read(table, "mona")[0].summary.badge_id == BADGE
+    assert shown(table, "mona") == 7 + 100 + 2
+
+
+# ---- how it is read
+
+
+def test_the_hours_of_the_day_are_not_read(table: SqliteTable) -> None:
+    """A visitor would wait until they are decoded, and sees nothing of them."""
+    put_summary(table, count=7, today={"day": "2026-03-14", "h12": 7})
+    count, _ = read(table)
+    assert (count.shown, count.summary.today) == (7, Day())
+
+
+def bytes_of_page(badge_id: str, items: int) -> int:
+    """Return the bytes of the largest page of so many items of a badge."""
+    most: dict[str, Value] = {f"h{hour:02}": 99_999_999 for hour in range(24)}
+    pk, sk = keys.summary(badge_id)
+    largest: Item = {
+        "PK": pk,
+        "SK": sk,
+        **dict.fromkeys(("count", "base"), 10**15 - 1),
+        **dict.fromkeys(("watermark", "reset"), 1_773_489_600_123),
+        **dict.fromkeys(("created", "hot"), 1_773_489_601),
+        "today": {"day": "2026-03-14", **most},
+        "version": 10**9 - 1,
+        "frozen": 1,
+    }
+    place = keys.view(badge_id, ulid())
+    one: Item = {"PK": place.pk, "SK": place.sk, "ttl": 1_773_489_601}
+    return item_bytes(encode_item(largest)) + (items - 1) * item_bytes(encode_item(one))
+
+
+@pytest.mark.parametrize("badge_id", ["a", BADGE, "owner/name", "x" * 100, "x" * 200, "日" * 200])
+def test_a_page_is_as_many_items_as_one_read_unit_reads(badge_id: str) -> None:
+    """By the sizes that DynamoDB charges for; a view more might be more than a read unit."""
+    items, reserve = page_size(badge_id), 8
+    assert READ_UNIT_BYTES == 4_096
+    assert bytes_of_page(badge_id, items) <= 4_096 < bytes_of_page(badge_id, items + 1) + reserve
+
+
+def test_the_longest_id_leaves_place_for_a_view() -> None:
+    assert page_size("x" * ids.MAX_BYTES) >= 2
+
+
+@pytest.mark.parametrize(("with_summary", "views"), [(True, PAGE - 1), (False, PAGE)])
+@pytest.mark.parametrize("more", [-1, 0, 1, 250])
+def test_only_a_page_full_of_live_views_is_followed_by_a_count(
+    table: SqliteTable, views: int, more: int, *, with_summary: bool
+) -> None:
+    if with_summary:
+        put_summary(table, count=7)
+    many(table, views + more)
+    count, reads = read(table)
+    assert (count.live, count.shown) == (views + more, 7 * with_summary + views + more)
+    assert len(count.newest) == min(views, views + more)
+    assert reads == ["query"] if more < 0 else ["query", "count"]
+
+
+@pytest.mark.parametrize("folded", [1, 1_000])
+@pytest.mark.parametrize("live", [0, 1, PAGE - 2])
+def test_folded_views_are_no_reason_for_a_count(table: SqliteTable, folded: int, live: int) -> None:
+    put_summary(table, count=folded, watermark=AT_NOON - 1)
+    many(table, folded, AT_NOON - folded)
+    many(table, live)
+    count, reads = read(table)
+    assert (count.live, count.shown) == (live, folded + live)
+    assert reads == ["query"]
+
+
+def test_a_count_counts_live_views_only(table: SqliteTable) -> None:
+    put_summary(table, count=300, watermark=AT_NOON - 1)
+    many(table, 300, AT_NOON - 300)
+    many(table, PAGE + 20)
+    count, reads = read(table)
+    assert (count.live, reads) == (PAGE + 20, ["query", "count"])
+
+
+@pytest.mark.parametrize(("views", "live"), [(7_999, 7_999), (8_000, 8_000), (8_100, 8_000)])
+@pytest.mark.parametrize("with_summary", [False, True])
+def test_a_badge_counts_8000_live_views_and_is_read_no_further(
+    table: SqliteTable, views: int, live: int, *, with_summary: bool
+) -> None:
+    if with_summary:
+        put_summary(table, count=1)
+    many(table, views)
+    assert read(table)[0].live == live
+
+
+def test_a_fold_between_the_two_reads_shows_neither_more_nor_less(table: SqliteTable) -> None:
+    many(table, 150)
+
+    def fold_all(method: str) -> None:
+        if method == "count":
+            assert fold(table, NOON + 900) == 150
+
+    between = FaultyTable(table, before_read=fold_all)
+    assert badge_count.read(between, BADGE).shown == 150
+    assert read(table)[0].summary.count == 150
+    assert shown(table) == 150
+
+
+# ---- the view that is taken
+
+
+def make_view(table: SqliteTable, now: float) -> View:
+    return badge_count.read(table, BADGE).view(WINDOWS, now)
+
+
+def test_a_view_has_the_time_of_the_clock(table: SqliteTable) -> None:
+    one = make_view(table, NOON + 0.25)
+    assert (one.badge_id, one.milliseconds) == (BADGE, AT_NOON + 250)
+    assert one.ulid != make_view(table, NOON + 0.25).ulid
+
+
+@pytest.mark.parametrize(
+    ("watermark", "at"), [(-1, 0), (0, 1), (1, 2), (5_000, 5_001), (86_400_000, 86_400_001)]
+)
+def test_a_view_is_later_than_the_watermark_that_its_visitor_read(
+    table: SqliteTable, watermark: int, at: int
+) -> None:
+    """Both in milliseconds after noon, where the clock is."""
+    put_summary(table, watermark=AT_NOON + watermark)
+    assert make_view(table, NOON).milliseconds == AT_NOON + at
+
+
+def test_a_view_of_another_name_is_one_of_the_badge(table: SqliteTable) -> None:
+    put_summary(table, "mona", alias=BADGE)
+    assert badge_count.read(table, "mona").view(WINDOWS, NOON).badge_id == BADGE
+
+
+@pytest.mark.parametrize(
+    ("newest", "first"),
+    [
+        ([], True),
+        ([-1], True),
+        ([0], False),
+        ([299_999], False),
+        ([300_000], True),
+        ([-1, 0], False),
+        ([299_999, 300_000], False),
+        ([-300_000, -1, 300_000], True),
+    ],
+)
+def test_a_view_is_the_first_if_no_live_one_is_of_its_window(
+    table: SqliteTable, newest: list[int], *, first: bool
+) -> None:
+    """The window begins at noon and ends 300,000 ms later."""
+    put_views(table, *(AT_NOON + after for after in newest))
+    for now in (NOON, NOON + 299.999):
+        assert make_view(table, now).first is first
+
+
+@pytest.mark.parametrize(("after", "first"), [(0, False), (300_000, True)])
+def test_the_lowest_ulid_of_a_window_is_in_it_and_that_of_the_next_is_not(
+    table: SqliteTable, after: int, *, first: bool
+) -> None:
+    place = keys.view(BADGE, earliest(AT_NOON + after))
+    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    assert make_view(table, NOON).first is first
+
+
+def test_a_folded_view_of_the_window_makes_no_view_a_later_one(table: SqliteTable) -> None:
+    """Its marker is gone; after a reset, the watermark is ahead of the clock."""
+    put_views(table, AT_NOON)
+    put_summary(table, watermark=AT_NOON + 5_000)
+    assert make_view(table, NOON + 1).first
+
+
+def test_the_window_of_a_view_is_that_of_its_own_time_not_of_the_clock(table: SqliteTable) -> None:
+    put_summary(table, watermark=AT_NOON + 299_999)
+    put_views(table, AT_NOON + 300_000)
+    one = make_view(table, NOON)
+    assert (one.milliseconds, one.first) == (AT_NOON + 300_000, False)
+
+
+@pytest.mark.parametrize(("live", "hot"), [(HOT - 1, False), (HOT, True), (HOT + 1, True)])
+def test_a_badge_with_1000_live_views_is_hot(table: SqliteTable, live: int, *, hot: bool) -> None:
+    many(table, live)
+    assert HOT == 1_000
+    assert make_view(table, NOON).hot is hot
+
+
+@pytest.mark.parametrize(("until", "hot"), [(1, True), (0, False), (-1, False)])
+def test_a_badge_stays_hot_until_its_hour_is_over(
+    table: SqliteTable, until: int, *, hot: bool
+) -> None:
+    put_summary(table, hot=int(NOON) + until)
+    assert make_view(table, NOON).hot is hot
+
+
+@pytest.mark.parametrize("after", [899.999, 900.0])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_fold_is_requested_if_more_than_a_page_of_views_is_older_than_its_grace(
+    table: SqliteTable, after: float, more: int
+) -> None:
+    """All are of the window that ends 300 s after noon, and its grace 900 s after noon."""
+    put_summary(table, count=1)
+    many(table, PAGE - 1 + more)
+    assert make_view(table, NOON + after).fold is (after == 900.0 and more == 1)
+
+
+@pytest.mark.parametrize(("oldest", "fold"), [(300_000, True), (300_001, False)])
+def test_the_oldest_view_of_the_page_tells_whether_a_fold_is_overdue(
+    table: SqliteTable, oldest: int, *, fold: bool
+) -> None:
+    """A fold 900 s after noon counts the views up to 300,000 ms after noon."""
+    put_summary(table, count=1)
+    many(table, PAGE, AT_NOON + oldest - 1)
+    assert make_view(table, NOON + 900).fold is fold
+
+
+def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
+    many(table, HOT - 1)
+    assert not make_view(table, NOON).fold
+    many(table, HOT)
+    assert make_view(table, NOON).fold
+    many(table, HOT + 1)
+    assert fold(table, NOON + 900) == HOT + 1
+    assert not make_view(table, NOON + 900).fold
+
+
+# ---- taking it
+
+
+def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> bool:
+    return badge_count.take(
+        one, ViewMessages(queue), lambda: Store(table, WINDOWS, lambda: NOON, map)
+    )
+
+
+def test_a_view_is_taken_by_the_queue(table: SqliteTable) -> None:
+    queue = FakeQueue()
+    assert take(table, view(), queue) is True
+    assert [View.from_message(body) for body in queue.bodies] == [view()]
+    assert table.query(keys.partition(BADGE), limit=10) == []
+
+
+@pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no such queue")])
+def test_a_view_that_the_queue_fails_is_stored_directly_with_its_marker(
+    table: SqliteTable, failure: StorageError
+) -> None:
+    assert take(table, view(), FakeQueue(failure)) is False
+    assert shown(table) == 1
+    assert table.get(keys.marker(BADGE, int(NOON) + 300)) is not None
+
+
+def test_a_hot_view_that_the_queue_fails_is_counted_directly(table: SqliteTable) -> None:
+    assert take(table, view(hot=True), FakeQueue(Unavailable("throttled"))) is False
+    assert summary(table)["count"] == 1
+
+
+@pytest.mark.parametrize("hot", [False, True])
+def test_a_message_taken_by_a_queue_that_failed_is_the_view_stored_directly(
+    table: SqliteTable, *, hot: bool
+) -> None:
+    queue = FakeQueue(Unavailable("no answer"), after=True)
+    assert not take(table, view(hot=hot), queue)
+    delivered = [View.from_message(body) for body in queue.bodies]
+    assert store(table, *delivered) == {}
+    assert shown(table) == 1
+
+
+def test_a_view_that_queue_and_table_fail_is_an_error_for_its_visitor_and_never_shown(
+    table: SqliteTable,
+) -> None:
+    broken = FaultyTable(table, before_put=raising(Unavailable("the table")))
+    with pytest.raises(Unavailable, match="the table"):
+        take(broken, view(), FakeQueue(Unavailable("the queue")))
+    assert shown(table) == 0

@@ -1,0 +1,577 @@
+"""A fold adds each view to the count and the history once, in any order of folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.counting import keys
+from chalicelib.counting.folding import MAX_VIEWS, TRIES, Folder
+from chalicelib.counting.summary import read
+from chalicelib.counting.view import View
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, Value, number
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
+from simulation.clocks import NOON, Clock
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
+from simulation.views import (
+    AT_NOON,
+    BADGE,
+    DAY,
+    HOUR,
+    WINDOWS,
+    days,
+    fold,
+    in_time_zone,
+    put_summary,
+    put_views,
+    shown,
+    store,
+    summary,
+    ulid,
+    view,
+)
+from tests.profile import cases
+
+TODAY = "2026-03-14"
+MARK: WholeSeconds = int(NOON) + 300
+"""The end of the window that begins at noon."""
+AT_MARK = to_milliseconds(MARK)
+AFTER_GRACE = NOON + 900
+"""The end of its grace."""
+MIDNIGHT = AT_NOON + 12 * HOUR * 1000
+
+
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
+
+
+def fold_at(table: Table, now: Seconds, mark: WholeSeconds = MARK, badge_id: str = BADGE) -> int:
+    return Folder(table, WINDOWS, lambda: now).fold(badge_id, mark)
+
+
+def live(table: Table, badge_id: str = BADGE) -> int:
+    return table.count(
+        keys.partition(badge_id), first=keys.VIEW, last=keys.VIEW + "Z", limit=99_999
+    )
+
+
+# ---- what it does
+
+
+def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark() -> None:
+    table = MemoryTable()
+    put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 299_999)
+    assert fold_at(table, AFTER_GRACE) == 3
+    assert summary(table) == {
+        "count": 3,
+        "watermark": AT_MARK,
+        "today": {"day": TODAY, "h12": 3},
+        "version": 1,
+        "created": int(AFTER_GRACE),
+    }
+    assert live(table) == 3
+    assert shown(table) == 3
+    assert fold_at(table, AFTER_GRACE) == 0
+
+
+def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable) -> None:
+    put_summary(
+        table,
+        count=40,
+        base=7,
+        reset=1,
+        frozen=1,
+        hot=5,
+        version=3,
+        created=9,
+        watermark=AT_NOON,
+        today={"day": TODAY, "h11": 1, "h12": 2},
+    )
+    put_views(table, AT_NOON - 1, AT_NOON, AT_NOON + 1)
+    assert fold_at(table, AFTER_GRACE) == 1
+    assert summary(table) == {
+        "count": 41,
+        "base": 7,
+        "reset": 1,
+        "frozen": 1,
+        "hot": 5,
+        "version": 4,
+        "created": 9,
+        "watermark": AT_MARK,
+        "today": {"day": TODAY, "h11": 1, "h12": 3},
+    }
+
+
+def test_a_fold_of_one_day_is_one_write_of_one_item(table: MemoryTable) -> None:
+    put_views(table, *range(AT_NOON, AT_NOON + 1_000))
+    watched = FaultyTable(table)
+    assert fold_at(watched, AFTER_GRACE) == 1_000
+    [(write,)] = watched.written
+    assert isinstance(write, Update)
+    assert write.condition is not None
+    assert not write.add  # sent again after a lost answer, it changes nothing
+
+
+@pytest.mark.parametrize(("place", "counted"), [(-300_000, 1), (-1, 1), (0, 1), (1, 0)])
+def test_views_up_to_the_mark_are_folded_and_later_ones_stay_live(
+    table: MemoryTable, place: int, counted: int
+) -> None:
+    put_views(table, AT_MARK + place)
+    assert fold_at(table, AFTER_GRACE + 9_000) == counted
+    assert shown(table) == 1
+
+
+def test_a_view_after_the_watermark_is_left_to_its_own_fold(table: MemoryTable) -> None:
+    put_views(table, AT_MARK, AT_MARK + 1, AT_MARK + 300_000)
+    assert fold_at(table, AFTER_GRACE + 300) == 1
+    assert fold_at(table, AFTER_GRACE + 300, MARK + 300) == 2
+    assert summary(table)["count"] == 3
+
+
+@pytest.mark.parametrize(("now", "counted"), [(AFTER_GRACE - 0.001, 0), (AFTER_GRACE, 1)])
+def test_no_view_is_folded_before_its_grace_is_over(
+    table: MemoryTable, now: float, counted: int
+) -> None:
+    """TTL's clock, or a later mark, may ask for it: a young view might still be put."""
+    put_views(table, AT_NOON + 1)
+    for mark in (MARK, MARK + DAY):
+        assert fold_at(table, now, mark) == (counted if mark == MARK else 0)
+    assert summary(table).get("watermark", 0) == (AT_MARK if counted else 0)
+
+
+def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: MemoryTable) -> None:
+    put_views(table, AT_NOON)
+    assert fold_at(table, AFTER_GRACE, MARK + DAY) == 1
+    assert summary(table)["watermark"] == AT_MARK
+    assert store(table, view(AT_MARK + 300_000), now=AFTER_GRACE) == {}
+    assert shown(table) == 2
+
+
+def test_fold_all_folds_every_view_that_is_older_than_the_grace(table: MemoryTable) -> None:
+    put_views(table, AT_NOON - 86_400_000, AT_NOON, AT_MARK + 1)
+    assert fold(table, AFTER_GRACE) == 2
+    assert summary(table)["watermark"] == AT_MARK
+    assert fold(table, AFTER_GRACE + 300) == 1
+
+
+@pytest.mark.parametrize("watermark", [0, AT_NOON])
+def test_a_fold_without_views_writes_nothing(table: MemoryTable, watermark: int) -> None:
+    put_summary(table, watermark=watermark)
+    watched = FaultyTable(table)
+    assert fold_at(watched, AFTER_GRACE) == 0
+    assert watched.written == []
+
+
+def test_a_fold_up_to_the_watermark_reads_no_view(table: MemoryTable) -> None:
+    put_summary(table, watermark=AT_MARK)
+    put_views(table, AT_NOON)
+    reads: list[str] = []
+    assert fold_at(FaultyTable(table, before_read=reads.append), AFTER_GRACE) == 0
+    assert reads == ["get"]
+
+
+def test_badges_are_folded_independently(table: MemoryTable) -> None:
+    put_views(table, AT_NOON)
+    put_views(table, AT_NOON, AT_NOON, badge_id="hubot")
+    assert fold_at(table, AFTER_GRACE, badge_id="hubot") == 2
+    assert (summary(table), summary(table, "hubot")["count"]) == ({}, 2)
+
+
+def test_more_views_than_one_step_reads_are_folded_in_steps(table: MemoryTable) -> None:
+    """Each step ends at a millisecond, so that none of its views is left behind."""
+    assert MAX_VIEWS == 8_000
+    put_views(table, *range(AT_NOON, AT_NOON + MAX_VIEWS - 1), *[AT_NOON + MAX_VIEWS - 1] * 5)
+    put_views(table, AT_NOON + MAX_VIEWS)
+    watched = FaultyTable(table)
+    assert fold_at(watched, AFTER_GRACE) == MAX_VIEWS + 5
+    counts = [write.values["count"] for (write,) in watched.written if isinstance(write, Update)]
+    assert counts == [MAX_VIEWS + 4, MAX_VIEWS + 5]
+    assert summary(table)["watermark"] == AT_MARK
+    assert shown(table) == MAX_VIEWS + 5
+
+
+def test_as_many_views_as_one_step_reads_are_one_step(table: MemoryTable) -> None:
+    put_views(table, *range(AT_NOON, AT_NOON + MAX_VIEWS - 1))
+    watched = FaultyTable(table)
+    assert fold_at(watched, AFTER_GRACE) == MAX_VIEWS - 1
+    assert len(watched.written) == 1
+
+
+# ---- days
+
+
+def test_views_of_several_days_are_each_in_their_day(table: MemoryTable) -> None:
+    """Two of the 14th, one of the 15th, two of the 17th: the last day stays in the summary.
+
+    All of UTC, wherever the process is.
+    """
+    put_views(
+        table,
+        MIDNIGHT - HOUR * 1000,
+        MIDNIGHT - 1,
+        MIDNIGHT,
+        MIDNIGHT + 2 * DAY * 1000,
+        MIDNIGHT + 2 * DAY * 1000 + 1,
+    )
+    with in_time_zone("Pacific/Auckland"):
+        assert fold(table, NOON + 4 * DAY) == 5
+    assert days(table) == {
+        "2026-03-14": {"views": 2, "h23": 2, "version": 1, "reset": 0},
+        "2026-03-15": {"views": 1, "h00": 1, "version": 2, "reset": 0},
+    }
+    assert summary(table)["today"] == {"day": "2026-03-17", "h00": 2}
+    assert summary(table)["count"] == 5
+
+
+def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: MemoryTable) -> None:
+    put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6, reset=5)
+    put_views(table, AT_NOON)
+    watched = FaultyTable(table)
+    assert fold_at(watched, AFTER_GRACE) == 1
+    day, update = (writes[0].key.sk for writes in watched.written)
+    assert (day, update) == ("DAY#2026-03-13", "VIEWS")
+    assert days(table) == {"2026-03-13": {"views": 2, "h23": 2, "version": 6, "reset": 5}}
+
+
+def test_a_fold_that_dies_after_the_day_is_made_up_for_by_the_next(table: MemoryTable) -> None:
+    put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
+    put_views(table, AT_NOON)
+    dying = FaultyTable(table, before_write=at_write(1, Crash()))
+    with pytest.raises(Crash):
+        fold_at(dying, AFTER_GRACE)
+    assert shown(table) == 3
+    assert fold_at(table, AFTER_GRACE) == 1
+    assert days(table)["2026-03-13"]["views"] == 2
+    assert summary(table)["today"] == {"day": TODAY, "h12": 1}
+
+
+def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTable) -> None:
+    """Both enter the new day; the other one, in between, counted a view of the old day first."""
+    put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
+    put_views(table, AT_NOON)
+
+    def other() -> None:
+        put_summary(table, count=3, today={"day": "2026-03-13", "h23": 3}, version=7)
+        assert fold_at(table, AFTER_GRACE) == 1
+
+    assert fold_at(FaultyTable(table, before_write=once(other)), AFTER_GRACE) == 0
+    assert days(table)["2026-03-13"]["views"] == 3
+    assert summary(table)["count"] == 4
+
+
+def put_today(table: Table, **attributes: Value) -> None:
+    """Put today as a finished day."""
+    pk, sk = keys.day(BADGE, TODAY)
+    table.write(Put({"PK": pk, "SK": sk, **attributes}))
+
+
+def test_a_fold_counts_each_view_in_the_day_of_its_own_time(table: MemoryTable) -> None:
+    """A view was counted immediately after midnight, before the window before it was folded."""
+    put_summary(table, count=4, today={"day": "2026-03-15", "h00": 1}, version=6, reset=5)
+    put_today(table, views=3, h11=1, h23=2, version=5, reset=5)
+    put_views(table, MIDNIGHT - 1, MIDNIGHT + 1)
+    watched = FaultyTable(table)
+    assert fold_at(watched, NOON + DAY, MIDNIGHT // 1000 + 300) == 2
+    assert days(table) == {TODAY: {"views": 4, "h11": 1, "h23": 3, "version": 7, "reset": 5}}
+    assert summary(table)["today"] == {"day": "2026-03-15", "h00": 2}
+    assert (summary(table)["count"], summary(table)["version"]) == (6, 8)
+    assert [len(writes) for writes in watched.written] == [2, 1]
+
+
+@pytest.mark.parametrize("earlier_life", [{}, {"views": 9, "h23": 9, "version": 2, "reset": 1}])
+def test_a_day_without_views_of_this_life_begins_with_those_of_the_fold(
+    table: MemoryTable, earlier_life: Item
+) -> None:
+    put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6, reset=5)
+    if earlier_life:
+        put_today(table, **earlier_life)
+    put_views(table, MIDNIGHT - 1)
+    assert fold_at(table, NOON + DAY, MIDNIGHT // 1000) == 1
+    assert days(table) == {TODAY: {"views": 1, "h23": 1, "version": 7, "reset": 5}}
+
+
+def test_a_fold_that_was_overtaken_reads_the_finished_day_again(table: MemoryTable) -> None:
+    put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
+    put_views(table, MIDNIGHT - 2, MIDNIGHT - 1)
+
+    def other() -> None:
+        assert fold_at(table, NOON + DAY, MIDNIGHT // 1000) == 2
+
+    late = FaultyTable(table, before_write=once(other))
+    assert fold_at(late, NOON + DAY, MIDNIGHT // 1000) == 0
+    assert days(table)[TODAY]["views"] == 2
+    assert summary(table)["count"] == 3
+
+
+def test_views_of_several_days_are_folded_a_day_at_a_time(table: MemoryTable) -> None:
+    """TTL was days late."""
+    put_views(table, *(AT_NOON + days_later * DAY * 1000 for days_later in range(4)))
+    assert fold(table, NOON + 10 * DAY) == 4
+    finished = {day: item["views"] for day, item in days(table).items()}
+    assert finished == {TODAY: 1, "2026-03-15": 1, "2026-03-16": 1}
+    assert summary(table)["today"] == {"day": "2026-03-17", "h12": 1}
+
+
+# ---- lives
+
+
+@pytest.mark.parametrize(("reset", "counted"), [(0, 3), (AT_NOON - 1, 3), (AT_NOON + 1, 1)])
+def test_views_up_to_the_reset_are_not_folded(table: MemoryTable, reset: int, counted: int) -> None:
+    """A late message has put them after the reset."""
+    put_summary(table, watermark=reset, reset=reset)
+    put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2)
+    assert fold_at(table, AFTER_GRACE) == counted
+
+
+def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() -> None:
+    table = MemoryTable()
+    put_summary(table, "mona", alias=BADGE, watermark=AT_NOON, reset=AT_NOON, version=1)
+    put_summary(table, count=7, watermark=AT_MARK + 9, today={"day": TODAY, "h11": 7}, version=4)
+    put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2, badge_id="mona")
+    watched = FaultyTable(table)
+    assert fold_at(watched, AFTER_GRACE, badge_id="mona") == 2
+    assert [len(writes) for writes in watched.written] == [2]
+    badge, name = summary(table), summary(table, "mona")
+    assert badge.pop("created") == name.pop("created") == int(AFTER_GRACE)
+    assert badge == {
+        "count": 9,
+        "watermark": AT_MARK + 9,
+        "today": {"day": TODAY, "h11": 7, "h12": 2},
+        "version": 5,
+    }
+    assert name == {"alias": BADGE, "watermark": AT_MARK, "reset": AT_NOON, "version": 2}
+    assert shown(table, "mona") == 9
+    assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
+
+
+def test_a_view_under_an_alias_from_before_the_reset_is_not_counted(
+    table: MemoryTable,
+) -> None:
+    put_summary(table, "mona", alias=BADGE, version=1)
+    put_summary(table, reset=AT_NOON + 1, version=4)
+    put_views(table, AT_NOON, AT_NOON + 1, badge_id="mona")
+    assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
+    assert (summary(table)["version"], summary(table, "mona")["watermark"]) == (4, AT_MARK)
+    put_views(table, AT_MARK + 1, badge_id="mona")
+    assert fold_at(table, AFTER_GRACE + 300, MARK + 300, badge_id="mona") == 1
+    assert summary(table)["count"] == 1
+
+
+def test_a_view_under_another_name_finishes_the_day_of_the_badge(table: MemoryTable) -> None:
+    put_summary(table, "mona", alias=BADGE, version=1)
+    put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
+    put_views(table, AT_NOON, badge_id="mona")
+    assert fold_at(table, AFTER_GRACE, badge_id="mona") == 1
+    assert list(days(table)) == ["2026-03-13"]
+    assert days(table, "mona") == {}
+    assert summary(table)["today"] == {"day": TODAY, "h12": 1}
+
+
+@pytest.mark.parametrize("changed", [BADGE, "mona"])
+def test_a_move_is_done_only_if_neither_summary_has_changed(
+    table: MemoryTable, changed: str
+) -> None:
+    put_summary(table, "mona", alias=BADGE, version=1)
+    put_summary(table, count=2, version=6)
+    put_views(table, AT_NOON, badge_id="mona")
+
+    def other() -> None:
+        table.write(Update(keys.summary(changed), values={"version": 9}))
+
+    watched = FaultyTable(table, before_write=once(other))
+    assert fold_at(watched, AFTER_GRACE, badge_id="mona") == 1
+    assert len(watched.written) == 2
+    assert (summary(table)["count"], shown(table, "mona")) == (3, 3)
+
+
+# ---- what comes in between, and what fails
+
+
+def test_another_fold_just_before_the_write_is_seen_and_not_repeated(table: MemoryTable) -> None:
+    put_views(table, AT_NOON, AT_NOON + 1)
+    raced = FaultyTable(table, before_write=once(lambda: fold_at(table, AFTER_GRACE)))
+    assert fold_at(raced, AFTER_GRACE) == 0
+    assert summary(table)["count"] == 2
+    assert summary(table)["today"] == {"day": TODAY, "h12": 2}
+
+
+def test_whatever_else_is_written_in_between_makes_a_fold_read_again(table: MemoryTable) -> None:
+    put_views(table, AT_NOON, AT_NOON + 1)
+    base = once(lambda: table.write(Update(keys.summary(BADGE), values={"base": 5, "version": 1})))
+    watched = FaultyTable(table, before_write=base)
+    assert fold_at(watched, AFTER_GRACE) == 2
+    assert len(watched.written) == 2
+    assert shown(table) == 5 + 2
+
+
+def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
+    table: MemoryTable,
+) -> None:
+    put_views(table, AT_NOON)
+    versions = iter(range(1, 99))
+
+    def other(_: Sequence[Write]) -> None:
+        table.write(Update(keys.summary(BADGE), values={"version": next(versions)}))
+
+    raced = FaultyTable(table, before_write=other)
+    with pytest.raises(
+        Unavailable, match=f"^octocat was changed by {TRIES} other writes; try again$"
+    ):
+        fold_at(raced, AFTER_GRACE)
+    assert len(raced.written) == TRIES
+    assert shown(table) == 1
+    assert fold_at(table, AFTER_GRACE) == 1
+
+
+def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: MemoryTable) -> None:
+    """The days are 12 steps, and one step is tried 10 times."""
+    put_views(table, *(AT_NOON + day * DAY * 1000 for day in range(12)))
+    failed = ConditionFailed({0: None})
+    lucky = FaultyTable(table, before_write=raising(*[failed] * (TRIES - 1)))
+    assert fold(lucky, NOON + 20 * DAY) == 12
+    assert len(days(table)) == 11
+
+
+@pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no right")])
+def test_a_failure_is_raised_and_earlier_steps_stay_folded(
+    table: MemoryTable, failure: Exception
+) -> None:
+    put_views(table, AT_NOON - DAY * 1000, AT_NOON)
+    faulty = FaultyTable(table, before_write=raising(None, None, failure))
+    with pytest.raises(type(failure)):
+        fold(faulty, AFTER_GRACE)
+    assert summary(table)["count"] == 1
+    assert shown(table) == 2
+    assert fold(table, AFTER_GRACE) == 1
+    assert summary(table)["count"] == 2
+
+
+def test_an_answer_that_is_lost_counts_nothing_twice(table: MemoryTable) -> None:
+    put_views(table, AT_NOON, AT_NOON + 1)
+    lossy = FaultyTable(table, after_write=raising(Unavailable("no answer")))
+    with pytest.raises(Unavailable):
+        fold_at(lossy, AFTER_GRACE)
+    assert fold_at(table, AFTER_GRACE) == 0
+    assert summary(table)["count"] == 2
+
+
+def test_a_write_sent_twice_because_its_answer_was_lost_counts_once(table: MemoryTable) -> None:
+    """The table itself asks again; the second time the fold meets its own version."""
+    put_views(table, AT_NOON, AT_NOON + 1)
+    lossy = FaultyTable(table, before_write=lambda writes: table.write(*writes))
+    assert fold_at(lossy, AFTER_GRACE) == 0
+    assert summary(table)["count"] == 2
+
+
+def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable) -> None:
+    """Nothing is skipped silently: an operator has to look at it."""
+    put_views(table, AT_NOON)
+    odd: Item = {"PK": keys.partition(BADGE), "SK": f"VIEW#{ulid(AT_NOON)}#x"}
+    table.write(Put(odd))
+    with pytest.raises(ValueError, match="ULID"):
+        fold_at(table, AFTER_GRACE)
+
+
+# ---- markers
+
+
+def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: MemoryTable) -> None:
+    clock = Clock()
+    folder = Folder(table, WINDOWS, clock)
+    for now, is_over in (
+        (AFTER_GRACE - 0.001, False),
+        (AFTER_GRACE, True),
+        (AFTER_GRACE + 9_999, True),
+    ):
+        clock.now = now
+        assert folder.is_over(MARK) is is_over
+
+
+@pytest.mark.parametrize(
+    ("now", "ttl"), [(NOON + 1_000.5, NOON + 1_000 + 600), (NOON, NOON + 300 + 600)]
+)
+def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
+    table: MemoryTable, now: float, ttl: float
+) -> None:
+    Folder(table, WINDOWS, lambda: now).postpone(BADGE, MARK)
+    place = keys.marker(BADGE, MARK)
+    assert table.get(place) == {
+        "PK": place.pk,
+        "SK": place.sk,
+        "badge": BADGE,
+        "ttl": int(ttl),
+    }
+
+
+# ---- any history
+
+
+class Crash(BaseException):
+    """The process is gone; no code of its own runs any more."""
+
+
+def at_write(place: int, failure: BaseException) -> Callable[[object], None]:
+    """Return what raises at one write, counted from 0, and at no other."""
+    places = iter(range(999))
+
+    def step(_: object) -> None:
+        if next(places) == place:
+            raise failure
+
+    return step
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["view", "fold", "lost", "dies before", "dies after"]),
+        st.integers(min_value=1, max_value=40_000_000),
+        st.integers(min_value=0, max_value=3),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=cases(50))
+@given(STEPS)
+def test_any_folds_of_any_views_count_each_view_once_and_show_it_always(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    """Milliseconds pass, views are put young, and folds fail before or after any write."""
+    table = MemoryTable()
+    now, taken = AT_NOON, 0
+    for step, passed, write in steps:
+        now += passed
+        if step == "view":
+            assert store(table, View(BADGE, ulid(now)), now=now / 1000) == {}
+            taken += 1
+        else:
+            fold_under(step, write, table, now / 1000)
+        assert shown(table) == taken
+    assert fold(table, now / 1000 + 1_000) >= 0
+    assert summary(table).get("count", 0) == taken
+    finished = sum(number(day, "views") for day in days(table).values())
+    assert finished + read(table, BADGE).today.views == taken
+
+
+def fold_under(fate: str, write: int, table: MemoryTable, now: float) -> None:
+    """Fold a badge, one of whose writes meets a fate."""
+    failure = Unavailable(fate) if fate == "lost" else Crash()
+    step, nothing = at_write(write, failure), raising()
+    after = fate in {"lost", "dies after"}
+    faulty = FaultyTable(
+        table,
+        before_write=nothing if after or fate == "fold" else step,
+        after_write=step if after else nothing,
+    )
+    try:
+        fold(faulty, now)
+    except (Unavailable, Crash):
+        return

@@ -1,0 +1,527 @@
+"""The chart of a history is complete, correct and readable for any history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import combinations, pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.badges.colors import contrast
+from chalicelib.badges.text_width import Face, width
+from chalicelib.history import chart, chart_axes, chart_texts
+from chalicelib.history.buckets import By, Span
+from chalicelib.history.chart import Look
+from chalicelib.history.history import Bucket, History
+
+TODAY = datetime(2026, 11, 21, tzinfo=UTC)
+SVG = "{http://www.w3.org/2000/svg}"
+LARGE = 10**15
+looks = st.builds(
+    Look,
+    st.integers(200, 1200),
+    st.integers(80, 400),
+    st.just("") | st.from_regex("#[0-9a-f]{6}", fullmatch=True),
+)
+counts = st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_size=400)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Return any history: of each unit, at any time, with a few views or many."""
+    by = draw(st.sampled_from(By))
+    amount = draw(st.integers(1, by.most))
+    end = draw(st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
+    last = by.start(end)
+    starts = [*by.buckets(last - amount * timedelta(hours=1), last)]
+    views = draw(st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_size=9))
+    buckets = tuple(Bucket(start, views[n % len(views)]) for n, start in enumerate(starts))
+    return History(by, len(starts), None, buckets, is_current=draw(st.booleans()))
+
+
+def of(*views: int, known: bool = True) -> History:
+    """Return a history of the views of consecutive days up to today."""
+    days = [TODAY - timedelta(days=ago) for ago in reversed(range(len(views)))]
+    buckets = tuple(Bucket(start, count) for start, count in zip(days, views, strict=True))
+    return History(By.DAY, len(views), days[0].date() if known else None, buckets)
+
+
+def parse(drawn: str) -> ET.Element:
+    return ET.fromstring(drawn)  # noqa: S314  our own
+
+
+def texts(drawn: str) -> list[str]:
+    return ["".join(text.itertext()) for text in parse(drawn).iter(f"{SVG}text")]
+
+
+def attributes(element: ET.Element, *names: str) -> list[float]:
+    return [float(element.attrib[name]) for name in names]
+
+
+def bars(drawn: str) -> list[list[float]]:
+    """Return x, y, width and height of each bar."""
+    return [attributes(bar, "x", "y", "width", "height") for bar in parse(drawn).iter(f"{SVG}rect")]
+
+
+def area(drawn: str) -> tuple[ET.Element, ET.Element]:
+    """Return the tint of an area, and its upper edge."""
+    tint, edge = (path for path in shapes(drawn).iter(f"{SVG}path"))
+    return tint, edge
+
+
+def shapes(drawn: str) -> ET.Element:
+    """Return the group of the bars or the area."""
+    (group,) = (part for part in parse(drawn).iter(f"{SVG}g") if part.get("class") == "b")
+    return group
+
+
+def line(drawn: str) -> list[list[float]]:
+    """Return x and y of each point of an area's upper edge."""
+    path = area(drawn)[1].attrib["d"]
+    return [[float(part) for part in point.split()] for point in path[1:].split("L")]
+
+
+def edges(text: ET.Element, size: int) -> tuple[float, float]:
+    """Return bounds for the left and right end of a text."""
+    x = float(text.attrib["x"])
+    wide = width("".join(text.itertext()), Face.VERDANA, size)
+    before = {"end": wide, "middle": wide / 2}.get(text.attrib.get("text-anchor", ""), 0)
+    return x - before, x - before + wide
+
+
+SMALL = """
+<svg xmlns="http://www.w3.org/2000/svg" width="300" height="80" viewBox="0 0 300 80" role="img">
+<title>4 views in 3 days</title>
+<desc>Views a day from 2026-11-19 to 2026-11-21, UTC.
+ At most 3, on 2026-11-21. On average 1.3. Today 3 so far.</desc>
+<style>.t{color:#656d76}.b{color:#0969da}
+@media (prefers-color-scheme:dark){.t{color:#8b949e}.b{color:#4493f8}}</style>
+<g font-size="11" font-family="-apple-system,Segoe UI,Helvetica,Arial,sans-serif">
+<g class="t" fill="currentColor">
+<text x="0" y="13" font-size="13" font-weight="600">4 views in 3 days</text>
+<text x="297" y="13" text-anchor="end">
+<tspan class="b" fill="currentColor">\u25a1</tspan> 3 today</text></g>
+<g class="t" fill="currentColor">
+<path d="M13 60.5H260M13 46.5H260M13 32.5H198.14M239.52 32.5H260"
+ stroke="currentColor" stroke-opacity=".25"/>
+<text x="7" y="63.67" text-anchor="end">0</text>
+<text x="7" y="49.67" text-anchor="end">2</text>
+<text x="7" y="35.67" text-anchor="end">4</text>
+<path d="M54.17 60.5v4M136.5 60.5v4M218.83 60.5v4" stroke="currentColor" stroke-opacity=".5"/>
+<text x="54.17" y="75" text-anchor="middle">Nov 19</text>
+<text x="136.5" y="75" text-anchor="middle">Nov 20</text>
+<text x="218.83" y="75" text-anchor="middle">Nov 21</text></g>
+<g class="b" fill="currentColor">
+<rect x="30.17" y="53" width="48" height="7"><title>2026-11-19: 1</title></rect>
+<rect x="194.83" y="39" width="48" height="21" fill-opacity=".3" stroke="currentColor">
+<title>2026-11-21: 3</title></rect></g>
+<g class="t" fill="currentColor">
+<path d="M13 50.67H263" stroke="currentColor" stroke-dasharray="4 3"/>
+<text x="266" y="48">mean</text><text x="266" y="60">1.3</text>
+<text x="218.83" y="35" text-anchor="middle">peak 3</text></g></g></svg>
+"""
+
+
+def test_a_chart_reads_like_this() -> None:
+    """Three days share 247 px, and 4 views would be 28 px high: 1 is 7 px, 3 are 21 px."""
+    assert chart.draw(of(1, 0, 3), Look(300, 80)) == SMALL.replace("\n", "")
+
+
+@given(views=counts, look=looks, known=st.booleans())
+def test_any_history_in_any_look_is_a_whole_picture(
+    views: list[int], look: Look, *, known: bool
+) -> None:
+    drawn = chart.draw(of(*views, known=known), look)
+    root = parse(drawn)
+    assert root.tag == f"{SVG}svg"
+    assert root.attrib["role"] == "img"
+    assert root.attrib["viewBox"] == f"0 0 {look.width} {look.height}"
+    assert attributes(root, "width", "height") == [look.width, look.height]
+    assert all(not (part.tail or "").strip() for part in root.iter() if part.tag != f"{SVG}tspan")
+    assert [part.tag for part in root][:3] == [f"{SVG}title", f"{SVG}desc", f"{SVG}style"]
+
+
+@given(counts, looks)
+def test_a_picture_refers_to_nothing_outside_of_it_and_does_nothing(
+    views: list[int], look: Look
+) -> None:
+    drawn = chart.draw(of(*views), look).replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"script|href|url\(|@import|http|javascript|\son\w+=|<!", drawn)
+
+
+@given(histories(), looks)
+def test_every_text_is_within_the_picture_and_none_overlap(history: History, look: Look) -> None:
+    boxes = []
+    for text in parse(chart.draw(history, look)).iter(f"{SVG}text"):
+        y, size = float(text.attrib["y"]), int(text.attrib.get("font-size", 11))
+        left, right = edges(text, size)
+        assert left > -1
+        assert right < look.width + 1
+        assert size * 0.7 <= y <= look.height
+        boxes.append((left, right, y - size * 0.75, y))
+    for one, other in combinations(boxes, 2):
+        beside = one[1] < other[0] or other[1] < one[0]
+        assert beside or one[3] <= other[2] or other[3] <= one[2]
+
+
+@given(counts, looks)
+def test_every_shape_is_within_the_picture(views: list[int], look: Look) -> None:
+    drawn = chart.draw(of(*views), look)
+    for x, y, wide, high in bars(drawn):
+        assert 0 <= x <= x + wide <= look.width - 0.5
+        assert 32 - 0.01 <= y <= y + high <= look.height - 20 + 0.01
+    for circle in parse(drawn).iter(f"{SVG}circle"):
+        x, y, radius = attributes(circle, "cx", "cy", "r")
+        assert x + radius + 0.5 <= look.width
+        assert 32 - 0.1 <= y <= look.height - 20
+
+
+@given(st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_size=40), looks)
+def test_bars_are_as_high_as_their_days_have_views(views: list[int], look: Look) -> None:
+    """The upper edge is the last tick, and a day with views has at least one pixel."""
+    drawn = chart.draw(of(*views), look)
+    plot = look.height - 20 - 32
+    top = chart_axes.choose_scale(max(views), plot, is_log=False).ticks[-1]
+    expected = [max(1.0, plot * count / top) for count in views if count]
+    assert [high for *_, high in bars(drawn)] == pytest.approx(expected, abs=0.006)
+    assert all(
+        y + high == pytest.approx(look.height - 20, abs=0.011) for _, y, _, high in bars(drawn)
+    )
+
+
+@given(st.integers(1, 40), looks)
+def test_bars_stand_side_by_side_and_are_alike(days: int, look: Look) -> None:
+    drawn = bars(chart.draw(of(*[1] * days), look))
+    assert len(drawn) == days
+    assert len({wide for _, _, wide, _ in drawn}) == 1
+    for (x, _, wide, _), (following, *_) in pairwise(drawn):
+        assert x + wide + 0.99 <= following
+        assert wide <= 48
+
+
+@pytest.mark.parametrize(("days", "between"), [(30, 547 / 30 / 5), (120, 1), (130, 1)])
+def test_between_bars_is_a_fifth_of_their_room_and_a_pixel_at_least(
+    days: int, between: float
+) -> None:
+    """The days have 600 px, without 13 px of the scale and 40 px for the mean: 547 px."""
+    drawn = bars(chart.draw(of(*[1] * days), Look()))
+    for (x, _, wide, _), (following, *_) in pairwise(drawn):
+        assert following - x - wide == pytest.approx(between, abs=0.016)
+
+
+def test_a_day_without_views_has_no_bar() -> None:
+    assert len(bars(chart.draw(of(1, 0, 0, 2, 0), Look()))) == 2
+
+
+@pytest.mark.parametrize(
+    ("views", "hollow"), [((1, 2, 3), [False, False, True]), ((1, 2, 0), [False, False])]
+)
+def test_today_which_is_not_over_is_hollow(views: Sequence[int], hollow: list[bool]) -> None:
+    drawn = parse(chart.draw(of(*views), Look()))
+    assert ["fill-opacity" in bar.attrib for bar in drawn.iter(f"{SVG}rect")] == hollow
+
+
+def test_a_bar_has_its_day_and_its_views() -> None:
+    drawn = parse(chart.draw(of(1234, 0, 1), Look()))
+    assert [bar.findtext(f"{SVG}title") for bar in drawn.iter(f"{SVG}rect")] == [
+        "2026-11-19: 1,234",
+        "2026-11-21: 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("days", "wide", "has_bars"),
+    [(90, 600, True), (400, 600, False), (60, 200, False), (30, 200, True)],
+)
+def test_an_area_replaces_bars_that_would_be_too_thin(
+    days: int, wide: int, *, has_bars: bool
+) -> None:
+    drawn = chart.draw(of(*[3] * days), Look(wide))
+    assert len(bars(drawn)) == (days if has_bars else 0)
+    assert len(list(parse(drawn).iter(f"{SVG}circle"))) == int(not has_bars)
+    assert any(text.startswith("\u25a1" if has_bars else "\u25cb") for text in texts(drawn)) == (
+        wide == 600
+    )
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=60, max_size=80).filter(any))
+def test_an_area_is_as_high_as_its_days_have_views(repeated: list[int]) -> None:
+    views = repeated * 5
+    points = line(chart.draw(of(*views), Look()))
+    top = chart_axes.ticks(max(views), 5)[-1]
+    assert [y for _, y in points] == pytest.approx(
+        [130 - 98 * count / top for count in views], abs=0.051
+    )
+    assert [x for x, _ in points] == sorted({x for x, _ in points})
+
+
+def test_an_area_is_tinted_down_to_the_ground_and_has_a_ring_at_today() -> None:
+    drawn = chart.draw(of(*[0] * 399, 7), Look())
+    tint, edge = area(drawn)
+    (ring,) = parse(drawn).iter(f"{SVG}circle")
+    (first, *_, last), ground = edge.attrib["d"][1:].split("L"), 130
+    assert tint.attrib == {
+        "d": f"M{first.split()[0]} {ground}L{edge.attrib['d'][1:]}L{last.split()[0]} {ground}z",
+        "fill-opacity": ".3",
+    }
+    assert f"{ring.attrib['cx']} {ring.attrib['cy']}" == last
+    for outline in (edge, ring):
+        assert (outline.attrib["fill"], outline.attrib["stroke"]) == ("none", "currentColor")
+
+
+@pytest.mark.parametrize(
+    ("most", "labels"),
+    [
+        (3, ["0", "1", "2", "3"]),
+        (1_250, ["0", "250", "500", "750", "1k", "1.25k"]),
+        (12_345, ["0", "2.5k", "5k", "7.5k", "10k", "12.5k"]),
+        (1_234_567, ["0", "250k", "500k", "750k", "1M", "1.25M"]),
+        (2_900_000_000, ["0", "1B", "2B", "3B"]),
+    ],
+)
+def test_large_ticks_are_short(most: int, labels: list[str]) -> None:
+    assert texts(chart.draw(of(most, 1), Look()))[2 : 2 + len(labels)] == labels
+
+
+def test_a_low_chart_has_fewer_ticks() -> None:
+    assert texts(chart.draw(of(3, 1), Look(height=80)))[2:5] == ["0", "2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("history", "wide", "title"),
+    [
+        (of(*[0] * 29, 42), 600, "42 views in 30 days"),
+        (of(0, 1), 600, "1 view in 2 days"),
+        (of(0, 0), 600, "0 views in 2 days"),
+        (of(5), 600, "5 views today"),
+        (of(1), 600, "1 view today"),
+        (of(1_234_567, 0), 600, "1,234,567 views in 2 days"),
+        (of(*[0] * 399, 1_234_567), 200, "1.2M views in 400 days"),
+        (of(*[0] * 399, 1_234), 200, "1,234 views in 400 days"),
+    ],
+)
+def test_the_title_has_the_total_in_full_or_where_it_is_too_long_in_short(
+    history: History, wide: int, title: str
+) -> None:
+    assert texts(chart.draw(history, Look(wide)))[0] == title
+
+
+def test_the_views_of_today_are_beside_the_title_if_there_is_room() -> None:
+    history = of(*[0] * 29, 42)
+    assert texts(chart.draw(history, Look()))[1] == "\u25a1 42 today"
+    assert "today" not in "".join(texts(chart.draw(history, Look(200))))
+    assert "today" not in "".join(texts(chart.draw(of(7), Look()))[1:])
+
+
+@pytest.mark.parametrize(("known", "says"), [(False, "no views yet"), (True, "no views")])
+def test_a_chart_without_views_says_so(*, known: bool, says: str) -> None:
+    drawn = chart.draw(of(*[0] * 30, known=known), Look())
+    assert texts(drawn)[2:] == [says, "Oct 26", "Nov 2", "Nov 9", "Nov 16"]
+    assert bars(drawn) == []
+    (said,) = (text for text in parse(drawn).iter(f"{SVG}text") if text.text == says)
+    assert attributes(said, "x", "y") == [(13 + 597) / 2, (32 + 130 + 11) / 2]
+    assert list(parse(chart.draw(of(*[0] * 400), Look())).iter(f"{SVG}circle")) == []
+
+
+def test_screen_readers_get_the_numbers() -> None:
+    root = parse(chart.draw(of(3, 1_200, 0, 4), Look()))
+    assert root.findtext(f"{SVG}title") == "1,207 views in 4 days"
+    assert root.findtext(f"{SVG}desc") == (
+        "Views a day from 2026-11-18 to 2026-11-21, UTC. At most 1,200, on 2026-11-19."
+        " On average 301.8. Today 4 so far."
+    )
+
+
+@pytest.mark.parametrize(("days", "size"), [(30, 8_192), (296, 40_960), (744, 40_960)])
+@pytest.mark.parametrize("wide", [200, 600, 1200])
+def test_a_picture_is_small(days: int, size: int, wide: int) -> None:
+    views = [LARGE + 7**place % LARGE for place in range(days)]
+    assert len(chart.draw(of(*views), Look(wide, 400, "#123456")).encode()) < size
+
+
+def colors(drawn: str) -> list[str]:
+    """Return the colours of texts and bars in the light and in the dark scheme."""
+    light, dark = drawn.split("@media (prefers-color-scheme:dark)")
+    return re.findall("#[0-9a-f]{6}", light) + re.findall("#[0-9a-f]{6}", dark)
+
+
+@pytest.mark.parametrize("drawn", [chart.draw(of(1), Look()), chart.draw_error("no", Look())])
+def test_our_own_colours_can_be_seen_on_both_pages_in_both_schemes(drawn: str) -> None:
+    for color in colors(drawn):
+        assert contrast(color, "#ffffff") >= 3
+        assert contrast(color, "#0d1117") >= 3
+    light, _, dark, _ = colors(drawn)
+    assert contrast(light, "#ffffff") >= 4.5
+    assert contrast(dark, "#0d1117") >= 4.5
+
+
+@pytest.mark.parametrize(
+    ("color", "light", "dark"),
+    [("#000000", "#000000", "#666666"), ("#ffffff", "#8c8c8c", "#ffffff"), ("#dd4343",) * 3],
+)
+def test_the_bars_have_the_requested_colour(color: str, light: str, dark: str) -> None:
+    assert colors(chart.draw(of(1), Look(color=color)))[1::2] == [light, dark]
+
+
+def test_an_error_reads_like_this() -> None:
+    drawn = chart.draw_error("no", Look(200, 80))
+    assert drawn == (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="80" viewBox="0 0 200 80"'
+        ' role="img"><title>no</title><desc></desc><style>.t{color:#656d76}.b{color:#cf222e}'
+        "@media (prefers-color-scheme:dark){.t{color:#8b949e}.b{color:#f85149}}</style>"
+        '<g font-size="11" font-family="-apple-system,Segoe UI,Helvetica,Arial,sans-serif">'
+        '<g class="b" fill="currentColor">'
+        '<rect x=".5" y=".5" width="199" height="79" rx="6" fill="none" stroke="currentColor"/>'
+        '<text x="100" y="43.5" text-anchor="middle">no</text></g></g></svg>'
+    )
+
+
+@given(st.text(), looks)
+def test_any_error_is_a_whole_picture(reason: str, look: Look) -> None:
+    root = parse(chart.draw_error(reason, look))
+    assert attributes(root, "width", "height") == [look.width, look.height]
+
+
+@pytest.mark.parametrize("wide", [200, 600])
+def test_an_error_is_drawn_as_text_in_a_frame(wide: int) -> None:
+    reason = "days: give a whole number from 1 to 400, not '<script>&\"\x00'"
+    drawn = chart.draw_error(reason, Look(wide, 80))
+    root = parse(drawn)
+    assert " ".join(texts(drawn)) == reason.replace("\x00", "")
+    assert root.findtext(f"{SVG}title") == reason.replace("\x00", "")
+    assert bars(drawn) == [[0.5, 0.5, wide - 1, 79]]
+    for text in root.iter(f"{SVG}text"):
+        left, right = edges(text, 11)
+        assert 0 < left < right < wide
+        assert 11 <= float(text.attrib["y"]) <= 76
+
+
+PAST = replace(of(5, 100, 20), is_current=False)
+
+
+def test_the_peak_is_labelled_above_its_bar() -> None:
+    drawn = parse(chart.draw(of(5, 1_234, 20), Look(600, 150)))
+    (label,) = (text for text in drawn.iter(f"{SVG}text") if text.text == "peak 1,234")
+    _, (x, y, wide, _), _ = bars(chart.draw(of(5, 1_234, 20), Look(600, 150)))
+    assert attributes(label, "x", "y") == pytest.approx([x + wide / 2, y - 4], abs=0.02)
+    assert "peak 1.2M" in texts(chart.draw(of(1_234_567, 3), Look(200)))
+
+
+def test_lines_of_the_scale_leave_out_the_label_of_the_peak() -> None:
+    """100 is at the upper edge, and the label of 96 is on the line there."""
+    lines = next(parse(chart.draw(of(5, 96, 20), Look())).iter(f"{SVG}path")).attrib["d"]
+    upper = [part for part in lines.split("M") if " 32.5" in part]
+    (left, gap), (right, end) = ([float(x) for x in part.split(" 32.5H")] for part in upper)
+    assert left < gap < right < end
+    assert right - gap == pytest.approx(width("peak 96", Face.VERDANA, 11) + 4, abs=0.02)
+
+
+def test_the_mean_has_a_dashed_line_and_a_label() -> None:
+    drawn = chart.draw(of(0, 100, 20), Look())
+    assert texts(drawn)[-3:] == ["mean", "40", "peak 100"]
+    (dashed,) = (p for p in parse(drawn).iter(f"{SVG}path") if "stroke-dasharray" in p.attrib)
+    assert dashed.attrib["d"].split("H")[0].split()[1] == f"{130 - 98 * 0.4:g}"
+    assert "mean" not in texts(chart.draw(of(7), Look()))
+    assert "mean" not in texts(chart.draw(of(0, 0), Look()))
+
+
+@pytest.mark.parametrize(
+    ("views", "mean"),
+    [
+        ((0, 1), "0.5"),
+        ((3, 3), "3"),
+        ((1, *[0] * 29), "<0.1"),
+        ((9, 10), "9.5"),
+        ((10, 11), "10"),
+        ((1_250, 1_250), "1.2k"),
+        ((99_999, 1), "50k"),
+    ],
+)
+def test_a_mean_has_at_most_one_decimal_place(views: Sequence[int], mean: str) -> None:
+    assert chart_texts.write_mean(of(*views)) == mean
+
+
+def test_the_mean_is_that_of_the_buckets() -> None:
+    weeks = [By.WEEK.start(TODAY) - timedelta(weeks=ago) for ago in (1, 0)]
+    history = History(By.WEEK, 13, None, (Bucket(weeks[0], 30), Bucket(weeks[1], 10)))
+    assert "Views a week from 2026-11-09 to 2026-11-16" in chart.draw(history, Look())
+    assert "On average 20.0. This week 10 so far." in chart.draw(history, Look())
+
+
+def test_a_finished_history_has_no_current_bar() -> None:
+    drawn = chart.draw(PAST, Look())
+    assert "fill-opacity" not in drawn
+    assert "today" not in drawn
+    assert [text for text in texts(drawn) if text.startswith("Nov")] == [
+        "Nov 19, 2026",
+        "Nov 20",
+        "Nov 21",
+    ]
+    assert "so far" not in drawn
+
+
+def test_a_logarithmic_scale_shows_small_numbers_beside_a_large_one() -> None:
+    drawn = chart.draw(of(1, 1_000_000, 0, 50), Look(scale="log"))
+    low, high, middle = (high for *_, high in bars(drawn))
+    assert (high, round(low), round(middle)) == (98, 5, 28)
+    assert texts(drawn)[1] == "\u25a1 50 today \u00b7 log scale"
+    assert texts(drawn)[2:6] == ["0", "100", "10k", "1M"]
+    assert "The scale is logarithmic." in drawn
+    assert "log" not in chart.draw(of(1, 1_000_000, 0, 50), Look())
+
+
+def test_a_theme_has_only_its_colours() -> None:
+    assert colors(chart.draw(of(1, 2), Look()))[::2] == ["#656d76", "#8b949e"]
+    for theme, grey, blue in (("light", "#656d76", "#0969da"), ("dark", "#8b949e", "#4493f8")):
+        drawn = chart.draw(of(1, 2), Look(theme=theme))
+        assert re.findall("#[0-9a-f]{6}", drawn) == [grey, blue]
+        assert "@media" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("by", "amount", "title"),
+    [
+        (By.HOUR, 24, "24 views in 24 hours"),
+        (By.HOUR, 1, "1 view this hour"),
+        (By.WEEK, 3, "3 views in 3 weeks"),
+        (By.WEEK, 1, "1 view this week"),
+        (By.MONTH, 12, "12 views in 12 months"),
+        (By.MONTH, 1, "1 view this month"),
+    ],
+)
+def test_the_title_names_the_unit(by: By, amount: int, title: str) -> None:
+    starts = Span(first=TODAY.date() - timedelta(days=400), by=by).resolve(TODAY, None).starts
+    buckets = tuple(Bucket(start, 1) for start in starts[:amount])
+    drawn = parse(chart.draw(History(by, 1, None, buckets), Look()))
+    assert drawn.findtext(f"{SVG}title") == title
+
+
+@pytest.mark.parametrize(
+    ("by", "span"),
+    [(By.DAY, "on 2026-11-21"), (By.WEEK, "in the week of 2026-11-16"), (By.MONTH, "in 2026-11")],
+)
+def test_the_title_of_one_bucket_of_the_past_names_it(by: By, span: str) -> None:
+    history = History(by, 1, None, (Bucket(by.start(TODAY), 2),), is_current=False)
+    assert chart_texts.write_headline(history) == f"2 views {span}"
+
+
+@given(st.from_regex("#[0-9a-f]{6}", fullmatch=True))
+def test_a_colour_changes_only_if_its_contrast_is_too_low(color: str) -> None:
+    for seen, page in zip(chart.readable(color), ["#ffffff", "#0d1117"], strict=True):
+        assert contrast(seen, page) >= 3
+        assert (seen == color) == (contrast(color, page) >= 3)
+
+
+def test_the_styles_of_the_themes_are_the_parts_of_the_automatic_one() -> None:
+    automatic, light, dark = (
+        chart.write_style(("#000000", "#ffffff"), theme) for theme in chart.THEMES
+    )
+    assert light == ".t{color:#656d76}.b{color:#000000}"
+    assert dark == ".t{color:#8b949e}.b{color:#ffffff}"
+    assert automatic == f"{light}@media (prefers-color-scheme:dark){{{dark}}}"

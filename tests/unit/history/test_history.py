@@ -1,0 +1,478 @@
+"""The history of a badge has each view once, at its day and hour."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.badge_count import MAX_LIVE
+from chalicelib.history import history
+from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By, Span
+from chalicelib.history.history import History
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once
+from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
+
+NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+TODAY = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
+
+
+def read(
+    table: Table,
+    days: int = 3,
+    by: By = By.DAY,
+    now: datetime = NOW,
+    badge_id: str = "octocat",
+) -> History:
+    return history.read(table, badge_id, days, now.timestamp(), by)
+
+
+def views(read: History) -> list[int]:
+    return [bucket.views for bucket in read.buckets]
+
+
+def labels(read: History) -> list[str]:
+    return [read.by.label(bucket.start) for bucket in read.buckets]
+
+
+def counted(
+    table: Table, days: Mapping[str, Mapping[str, int]], badge_id: str = BADGE, reset: int = 0
+) -> None:
+    """Store days with their hours as folds leave them: the last one in the summary."""
+    *finished, last = sorted(days)
+    own = {"reset": reset} if reset else {}
+    for label in finished:
+        place, hours = keys.day(badge_id, label), days[label]
+        views = sum(hours.values())
+        table.write(Put({"PK": place.pk, "SK": place.sk, "views": views, **hours, **own}))
+    today: Value = {"day": last, **days[last]}
+    put_summary(table, badge_id, today=today, watermark=reset, **own)
+
+
+def live(*taken: datetime, badge_id: str = BADGE) -> list[Item]:
+    return [
+        {"PK": f"USER#{badge_id}", "SK": f"VIEW#{ulid(milliseconds(at), n, badge_id)}", "ttl": 1}
+        for n, at in enumerate(taken)
+    ]
+
+
+def milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def test_an_unknown_badge_has_a_history_of_zeros(table: Table) -> None:
+    found = read(table)
+    assert labels(found) == ["2026-11-19", "2026-11-20", "2026-11-21"]
+    assert views(found) == [0, 0, 0]
+    assert (found.total, found.since) == (0, None)
+
+
+@pytest.mark.parametrize("reads_before", [1, 2, 3])
+def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
+    table: Table, reads_before: int
+) -> None:
+    put_summary(table, count=1, today={"day": "2026-11-21", "h00": 1}, version=1)
+    table.put_all(live(TODAY - timedelta(seconds=1)))
+    now = TODAY + timedelta(hours=1)
+    folding = once(lambda: fold(table, now.timestamp()), after=reads_before)
+    found = read(FaultyTable(table, before_read=folding), now=now)
+    assert (found.total, views(found)) == (2, [0, 1, 1])
+
+
+def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> None:
+    counted(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
+    place = keys.day(BADGE, "2026-11-20")
+    table.write(Put({"PK": place.pk, "SK": place.sk, "views": 2, "version": 1}))
+    with pytest.raises(Unavailable, match="try again"):
+        read(table)
+
+
+def test_days_come_oldest_first_and_those_without_views_are_zero(table: Table) -> None:
+    counted(table, {"2026-11-18": {"h00": 2}, "2026-11-21": {"h08": 3}})
+    found = read(table, days=5)
+    assert labels(found)[::4] == ["2026-11-17", "2026-11-21"]
+    assert views(found) == [0, 2, 0, 0, 3]
+    assert (found.total, found.since) == (5, date(2026, 11, 18))
+
+
+def test_the_last_day_with_views_may_be_long_ago(table: Table) -> None:
+    counted(table, {"2026-11-18": {"h00": 2}, "2026-11-19": {"h08": 3}})
+    assert views(read(table)) == [3, 0, 0]
+    assert read(table, days=1).since == date(2026, 11, 18)
+    assert read(table, days=1).total == 0
+
+
+def test_live_views_are_added_to_the_folded_views_of_their_day(table: Table) -> None:
+    counted(table, {"2026-11-21": {"h08": 3}})
+    table.put_all(live(NOW, NOW, NOW - timedelta(days=1)))
+    assert views(read(table)) == [0, 1, 3 + 2]
+
+
+def test_views_up_to_the_watermark_are_in_their_day_and_not_live(table: Table) -> None:
+    put_summary(table, today={"day": "2026-11-21", "h08": 2}, watermark=milliseconds(NOW))
+    table.put_all(live(NOW - timedelta(seconds=1), NOW, NOW + timedelta(milliseconds=1)))
+    assert read(table).total == 3
+
+
+def test_a_day_ends_at_midnight_utc(table: Table) -> None:
+    last = TODAY - timedelta(milliseconds=1)
+    table.put_all(live(last, last, TODAY))
+    assert views(read(table)) == [0, 2, 1]
+    assert views(read(table, now=TODAY)) == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("now", "days"),
+    [
+        (datetime(2028, 3, 1, tzinfo=UTC), ["2028-02-28", "2028-02-29", "2028-03-01"]),
+        (datetime(2027, 3, 1, tzinfo=UTC), ["2027-02-27", "2027-02-28", "2027-03-01"]),
+        (datetime(2027, 1, 1, tzinfo=UTC), ["2026-12-30", "2026-12-31", "2027-01-01"]),
+    ],
+)
+def test_leap_days_and_new_years_are_days_like_any_other(
+    table: Table, now: datetime, days: list[str]
+) -> None:
+    counted(table, {label: {"h00": place} for place, label in enumerate(days, start=1)})
+    found = read(table, now=now)
+    assert labels(found) == days
+    assert views(found) == [1, 2, 3]
+
+
+def test_400_days_reach_over_a_leap_year(table: Table) -> None:
+    """2028-03-01 and 399 days before it: 2027-01-27, as 2028-02-29 is one of them."""
+    counted(table, {"2027-01-26": {"h01": 1}, "2027-01-27": {"h01": 2}, "2028-03-01": {"h01": 4}})
+    found = read(table, days=400, now=datetime(2028, 3, 1, tzinfo=UTC))
+    assert (len(found.buckets), labels(found)[0]) == (400, "2027-01-27")
+    assert (found.total, found.since) == (2 + 4, date(2027, 1, 26))
+
+
+def test_400_days_with_views_are_all_read(table: Table) -> None:
+    ago = [TODAY - timedelta(days=days) for days in range(402)]
+    counted(table, {By.DAY.label(start): {"h00": 1} for start in ago})
+    assert read(table, days=MAX_BUCKETS).total == 400
+
+
+def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
+    counted(table, {"2026-11-20": {"h08": 3, "h09": 4}, "2026-11-21": {"h00": 1, "h08": 2}})
+    table.put_all(live(NOW, NOW - timedelta(hours=1)))
+    found = read(table, days=1, by=By.HOUR)
+    # From 09:00 yesterday to 08:00 today: yesterday's 3 of 08:00 are too old.
+    assert labels(found)[0] == "2026-11-20T09:00Z"
+    assert labels(found)[15:] == [f"2026-11-21T{hour:02}:00Z" for hour in range(9)]
+    assert views(found) == [4] + [0] * 14 + [1] + [0] * 6 + [1, 2 + 1]
+
+
+def test_an_hour_ends_when_the_next_begins(table: Table) -> None:
+    eight = TODAY.replace(hour=8)
+    table.put_all(live(eight - timedelta(milliseconds=1), eight, eight))
+    assert views(read(table, days=1, by=By.HOUR))[-2:] == [1, 2]
+
+
+def test_a_history_of_31_days_by_hour_has_744_buckets(table: Table) -> None:
+    counted(table, {"2026-10-21": {"h08": 1, "h09": 2}, "2026-11-01": {"h00": 5}})
+    found = read(table, days=MAX_DAYS_BY_HOUR, by=By.HOUR)
+    assert len(found.buckets) == 744
+    assert (labels(found)[0], views(found)[0], found.total) == ("2026-10-21T09:00Z", 2, 2 + 5)
+
+
+def test_since_is_the_first_day_of_all_also_before_the_requested_days(table: Table) -> None:
+    counted(table, {"2024-02-29": {"h00": 1}, "2026-11-20": {"h00": 1}, "2026-11-21": {"h00": 1}})
+    assert read(table, days=1).since == date(2024, 2, 29)
+
+
+def test_a_live_view_may_be_the_first_of_all(table: Table) -> None:
+    table.put_all(live(TODAY - timedelta(days=2), NOW))
+    assert read(table, days=1).since == date(2026, 11, 19)
+    counted(table, {"2026-11-20": {"h00": 1}})
+    assert read(table, days=1).since == date(2026, 11, 19)
+    assert views(read(table)) == [1, 1, 1]
+
+
+def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
+    """A reset may leave them: days before it, and the day of the reset itself."""
+    reset = milliseconds(TODAY - timedelta(hours=10))
+    counted(table, {"2026-11-19": {"h01": 100}, "2026-11-20": {"h01": 50}, "2026-11-21": {}})
+    counted(table, {"2026-11-21": {"h01": 2}}, reset=reset)
+    table.put_all(live(TODAY - timedelta(hours=10), NOW))
+    found = read(table)
+    assert views(found) == [0, 0, 2 + 1]
+    assert found.since == date(2026, 11, 21)
+    assert read(table, days=3, by=By.HOUR).total == found.total
+
+
+def test_the_day_of_a_reset_has_only_later_views(table: Table) -> None:
+    reset = milliseconds(TODAY - timedelta(hours=10))
+    counted(table, {"2026-11-20": {"h15": 2}, "2026-11-21": {"h01": 1}}, reset=reset)
+    assert views(read(table)) == [0, 2, 1]
+    assert read(table).since == date(2026, 11, 20)
+    assert read(table, days=3, by=By.HOUR).total == 3
+
+
+def test_a_badge_after_a_reset_has_no_history_until_a_view_comes(table: Table) -> None:
+    counted(table, {"2026-11-20": {"h01": 9}, "2026-11-21": {"h01": 9}})
+    reset = milliseconds(TODAY.replace(hour=8))
+    put_summary(table, reset=reset, watermark=reset)
+    assert (read(table).total, read(table).since) == (0, None)
+    table.put_all(live(NOW))
+    assert (views(read(table)), read(table).since) == ([0, 0, 1], TODAY.date())
+
+
+def test_views_that_are_dated_after_the_clock_are_in_the_last_bucket(table: Table) -> None:
+    """The clock was set back after a reset, and views are always later than the watermark."""
+    reset = milliseconds(NOW + timedelta(days=1))
+    put_summary(table, reset=reset, watermark=reset)
+    table.put_all(live(NOW + timedelta(days=1, milliseconds=1)))
+    found = read(table)
+    assert (labels(found)[-1], views(found)) == ("2026-11-22", [0, 0, 1])
+    assert labels(read(table, days=1, by=By.HOUR))[-1] == "2026-11-22T08:00Z"
+
+
+def test_another_name_of_a_badge_has_the_history_of_the_badge(table: Table) -> None:
+    put_summary(table, "new", alias=BADGE, today={"day": "2026-11-21", "h01": 70})
+    counted(table, {"2026-11-19": {"h01": 8}, "2026-11-20": {"h01": 4}})
+    table.put_all(live(NOW))
+    assert views(read(table, badge_id="new")) == [8, 4, 1]
+
+
+def test_only_views_and_days_of_the_badge_itself_count(table: Table) -> None:
+    pk = keys.partition(BADGE)
+    table.write(Put({"PK": pk, "SK": "OWNER", "views": 9, "created": 9}))
+    put_summary(table, count=9, base=9)
+    counted(table, {"2026-11-20": {"h00": 9}, "2026-11-21": {"h00": 9}}, "octocat2")
+    table.put_all(live(NOW, badge_id="octo"))
+    assert read(table).total == read(table, by=By.HOUR).total == 0
+
+
+def test_a_day_item_that_is_not_finished_is_not_read_twice(table: Table) -> None:
+    """A write died after it stored the day and before it changed the summary."""
+    counted(table, {"2026-11-20": {"h00": 9}, "2026-11-21": {"h00": 1}})
+    counted(table, {"2026-11-20": {"h00": 9}})
+    assert (read(table).total, read(table).since) == (9, date(2026, 11, 20))
+
+
+def test_a_view_that_is_later_than_the_clock_is_in_the_last_bucket(table: Table) -> None:
+    """The clock of another machine may be ahead: whoever saw the view must see it again."""
+    table.put_all(live(NOW + timedelta(hours=1)))
+    found = read(table, by=By.HOUR)
+    assert (found.total, found.buckets[-1].views) == (1, 1)
+    assert found == read(table, by=By.HOUR, now=NOW + timedelta(hours=1))
+
+
+def test_a_day_that_is_later_than_the_clock_is_the_last_day(table: Table) -> None:
+    """Views of tomorrow are counted already, by a machine whose clock is ahead."""
+    tomorrow = f"{TODAY + timedelta(days=1):%Y-%m-%d}"
+    counted(table, {tomorrow: {"h00": 2}})
+    assert views(read(table)) == [0, 0, 2]
+
+
+@pytest.mark.parametrize(("put", "seen"), [(7_999, 7_999), (8_000, 8_000), (8_100, 8_000)])
+def test_8000_live_views_are_read_and_no_more(table: Table, put: int, seen: int) -> None:
+    assert MAX_LIVE == 8_000
+    yesterday = milliseconds(NOW - timedelta(days=1))
+    put_views(table, *([yesterday] * 3_000), *([milliseconds(NOW)] * (put - 3_000)))
+    assert read(table).total == seen
+
+
+class MeteredTable(MemoryTable):
+    """A table that counts the items that its queries return."""
+
+    queried = 0
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        found = super().query(partition, **how)
+        self.queried += len(found)
+        return found
+
+
+@pytest.mark.parametrize("by", [By.HOUR, By.DAY])
+def test_many_live_views_are_counted_by_ranges_of_keys(by: By) -> None:
+    """A query that reads each of them takes a tenth of a second, in which no visitor is served."""
+    table = MeteredTable()
+    bounds = TODAY - timedelta(milliseconds=1), TODAY, TODAY + timedelta(hours=1)
+    put_views(table, *(milliseconds(at) for at in bounds for _ in range(500)))
+
+    found = read(table, by=by)
+
+    by_hour = {"2026-11-20T23:00Z": 500, "2026-11-21T00:00Z": 500, "2026-11-21T01:00Z": 500}
+    by_day = {"2026-11-20": 500, "2026-11-21": 1_000}
+    counted = {by.label(bucket.start): bucket.views for bucket in found.buckets if bucket.views}
+    assert counted == (by_hour if by is By.HOUR else by_day)
+    assert (found.total, found.since) == (1_500, date(2026, 11, 20))
+    assert table.queried < 400
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_fold_between_two_reads_changes_nothing(table: Table, at: int) -> None:
+    """It enters a new day, and comes before one of the 4 reads, or never."""
+    counted(table, {"2026-11-19": {"h00": 1}, "2026-11-20": {"h00": 2}})
+    table.put_all(live(NOW, NOW, NOW))
+    reads = iter(range(1, 9))
+
+    def fold_it(_: str) -> None:
+        if next(reads) == at:
+            assert fold(table, NOW.timestamp() + 900) == 3
+
+    assert views(read(FaultyTable(table, before_read=fold_it))) == [1, 2, 3]
+    assert next(reads) == 5
+    assert views(read(table)) == [1, 2, 3]
+
+
+seconds = st.integers(0, 400 * 86_400 - 1)
+"""Times before the end of the present day, so that 400 days include them all."""
+taken_views = st.lists(seconds, max_size=20)
+LAST = datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
+
+
+def fill(table: Table, taken: Sequence[datetime], folds: int) -> None:
+    """Take views in their order, with a fold before each of the first; the last ones stay live."""
+    for place, at in enumerate(sorted(taken)):
+        if place < folds:
+            fold(table, at.timestamp())
+        assert store(table, view(milliseconds(at), place), now=at.timestamp()) == {}
+
+
+@settings(max_examples=25)
+@given(taken_views, st.integers(0, 20))
+def test_a_history_of_400_days_adds_up_to_the_count(ago: list[int], folds: int) -> None:
+    """Each view is in the day it was taken, once, whether folded or live."""
+    taken = [LAST - timedelta(seconds=since) for since in ago]
+    table = MemoryTable()
+    fill(table, taken, folds)
+    found = read(table, days=400)
+    count = badge_count.read(table, BADGE)
+    days = Counter(f"{at:%Y-%m-%d}" for at in taken)
+    assert found.total == count.summary.count + count.live == len(taken)
+    assert len(set(labels(found))) == 400
+    assert views(found) == [days[label] for label in labels(found)]
+    assert found.since == min((at.date() for at in taken), default=None)
+
+
+@settings(max_examples=25)
+@given(taken_views, st.integers(1, 31), st.integers(0, 23), st.integers(0, 20))
+def test_the_hours_of_a_day_add_up_to_the_day(
+    ago: list[int], days: int, hour: int, folds: int
+) -> None:
+    """The hours begin the day before the first day, and today they end with the present one."""
+    taken = [LAST - timedelta(seconds=since % (32 * 86_400)) for since in ago]
+    now = NOW.replace(hour=hour)
+    taken = [at for at in taken if at.replace(minute=0, second=0) <= now]
+    table = MemoryTable()
+    fill(table, taken, folds)
+    by_hour, by_day = read(table, days, By.HOUR, now), read(table, days, By.DAY, now)
+    summed: Counter[str] = Counter()
+    for bucket in by_hour.buckets:
+        summed[By.DAY.label(bucket.start)] += bucket.views
+    shown = list(zip(labels(by_day), views(by_day), strict=True))
+    assert [(label, summed[label]) for label, _ in shown] == shown
+    assert len(by_hour.buckets) == len(set(labels(by_hour))) == days * 24
+
+
+@pytest.mark.parametrize("by", [By.WEEK, By.MONTH])
+@settings(max_examples=25)
+@given(taken_views, st.integers(1, 400), st.integers(0, 20))
+def test_the_days_of_a_week_or_month_add_up_to_it(
+    by: By, ago: list[int], days: int, folds: int
+) -> None:
+    taken = [LAST - timedelta(seconds=since) for since in ago]
+    table = MemoryTable()
+    fill(table, taken, folds)
+    found = read(table, days, by, LAST)
+    summed = Counter(by.start(at) for at in taken)
+    assert views(found) == [summed[bucket.start] for bucket in found.buckets]
+    assert found.days >= days
+
+
+@pytest.mark.parametrize("by", By)
+@settings(max_examples=5)
+@given(taken_views, st.integers(0, 20), st.integers(0, 300))
+def test_the_pages_of_a_history_add_up_to_the_count(
+    by: By, ago: list[int], folds: int, earlier: int
+) -> None:
+    """They have every bucket once, in order, however many pages they are."""
+    table = MemoryTable()
+    fill(table, [LAST - timedelta(seconds=since) for since in ago], folds)
+    span = Span(first=LAST.date() - timedelta(days=400 + earlier), by=by)
+    pages = [history.read_span(table, BADGE, span, LAST.timestamp())]
+    while following := pages[-1].following:
+        pages.append(
+            history.read_span(table, BADGE, Span(first=following, by=by), LAST.timestamp())
+        )
+    starts = [bucket.start for page in pages for bucket in page.buckets]
+    assert starts == list(by.buckets(starts[0], LAST))
+    assert sum(page.total for page in pages) == len(ago)
+    assert all(len(page.buckets) == by.most for page in pages[:-1])
+    assert [page.is_current for page in pages] == [False] * (len(pages) - 1) + [True]
+
+
+def test_since_is_the_day_of_a_live_view_also_by_month(table: Table) -> None:
+    table.put_all(live(NOW))
+    assert read(table, by=By.MONTH).since == TODAY.date()
+
+
+def test_days_after_the_last_requested_one_are_not_read() -> None:
+    table = MeteredTable()
+    ago = [TODAY - timedelta(days=days) for days in range(402)]
+    counted(table, {By.DAY.label(start): {"h00": 1} for start in ago})
+    span = Span(10, last=date(2026, 3, 10))
+    found = history.read_span(table, BADGE, span, NOW.timestamp())
+    assert (labels(found)[0], labels(found)[-1]) == ("2026-03-01", "2026-03-10")
+    assert views(found) == [1] * 10
+    # The 10 days, 2 to find the first one, and the summary in the place of the live views.
+    assert table.queried <= 10 + 2 + 1
+
+
+def test_ten_years_of_days_are_all_read(table: Table) -> None:
+    ago = [TODAY - timedelta(days=days) for days in range(3_653)]
+    counted(table, {By.DAY.label(start): {"h08": 1} for start in ago})
+    found = history.read_span(table, BADGE, Span(is_whole=True), NOW.timestamp())
+    assert (found.by, len(found.buckets), found.total) == (By.MONTH, 121, 3_653)
+    assert found.since == date(2016, 11, 21)
+
+
+def test_a_history_by_day_as_json(table: Table) -> None:
+    counted(table, {"2026-11-20": {"h00": 2}})
+    assert history.to_json("octocat", read(table, days=2)) == {
+        "id": "octocat",
+        "by": "day",
+        "days": 2,
+        "since": "2026-11-20",
+        "next": None,
+        "total": 2,
+        "views": [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 0}],
+    }
+
+
+def test_a_history_by_hour_as_json(table: Table) -> None:
+    table.put_all(live(NOW))
+    document = history.to_json("octocat", read(table, days=1, by=By.HOUR))
+    assert {name: document[name] for name in ("id", "by", "days", "since", "total")} == {
+        "id": "octocat",
+        "by": "hour",
+        "days": 1,
+        "since": "2026-11-21",
+        "total": 1,
+    }
+    assert document["views"][-2:] == [
+        {"hour": "2026-11-21T07:00Z", "views": 0},
+        {"hour": "2026-11-21T08:00Z", "views": 1},
+    ]
+
+
+def test_a_history_without_views_says_so_in_json(table: Table) -> None:
+    assert history.to_json("octocat", read(table))["since"] is None

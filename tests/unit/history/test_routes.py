@@ -1,0 +1,386 @@
+"""Routes of histories: their options and their responses. They count nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from chalicelib.counting import keys
+from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
+from simulation.views import put_summary, put_views
+from tests.unit import http_requests
+from tests.unit.http_requests import Answer
+
+NOW = 1_795_249_800.0
+"""2026-11-21T08:30:00Z."""
+JSON, CHART = "/api/v1/views/history", "/api/v1/views/history.svg"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@dataclass
+class Failing(FaultyTable):
+    """A table that fails when it is asked for an item."""
+
+    failure: Exception | None = None
+
+    def get(self, key: Key) -> Item | None:
+        if self.failure is not None:
+            raise self.failure
+        return super().get(key)
+
+
+@dataclass
+class World:
+    """The routes, over a table in memory at a fixed time."""
+
+    table: Failing = field(default_factory=lambda: Failing(MemoryTable()))
+    queue: FakeQueue = field(default_factory=FakeQueue)
+    settings: Settings = field(default_factory=Settings)
+
+    def ask(self, path: str, method: str = "GET", /, **query: str | list[str]) -> Answer:
+        resources = GivenResources(
+            self.table, ViewMessages(self.queue), settings=self.settings, clock=lambda: NOW
+        )
+        target = f"{path}?{urlencode(query, doseq=True)}"
+        return http_requests.ask(resources, method, target)
+
+    def history(self, **query: str | list[str]) -> dict[str, Any]:
+        answer = self.ask(JSON, id="a/b", **query)
+        assert answer.status == 200
+        body: dict[str, Any] = answer.body
+        return body
+
+    def title(self, **query: str | list[str]) -> str | None:
+        return drawn(self.ask(CHART, **query)).findtext(f"{SVG}title")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def drawn(answer: Answer) -> ET.Element:
+    assert answer.status == 200
+    return ET.fromstring(answer.text)  # noqa: S314  our own
+
+
+def fill(table: Table) -> None:
+    """2 views yesterday, folded, and one now, live."""
+    put_summary(table, "a/b", today={"day": "2026-11-20", "h09": 2})
+    put_views(table, int(NOW * 1000), badge_id="a/b")
+
+
+def put_day(table: Table, day: str, views: int) -> None:
+    key = keys.day("a/b", day)
+    table.write(Put({"PK": key.pk, "SK": key.sk, "views": views, "h00": views}))
+
+
+def test_a_history_has_30_days_by_default(world: World) -> None:
+    fill(world.table)
+    body = world.history()
+    days = body.pop("views")
+    assert body == {
+        "id": "a/b",
+        "by": "day",
+        "days": 30,
+        "since": "2026-11-20",
+        "next": None,
+        "total": 3,
+    }
+    assert (len(days), days[0]["day"]) == (30, "2026-10-23")
+    assert days[-2:] == [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 1}]
+
+
+def test_a_history_by_hour_has_the_same_days(world: World) -> None:
+    fill(world.table)
+    body = world.history(by="hour", days="1")
+    hours = body.pop("views")
+    assert (body["by"], body["days"], body["next"], body["total"]) == ("hour", 1, None, 3)
+    assert len(hours) == 24
+    assert hours[0] == {"hour": "2026-11-20T09:00Z", "views": 2}
+    assert hours[-1] == {"hour": "2026-11-21T08:00Z", "views": 1}
+    assert len(world.history(by="hour")["views"]) == 30 * 24
+
+
+def test_a_history_has_the_requested_days(world: World) -> None:
+    assert len(world.history(days="1")["views"]) == 1
+    assert len(world.history(days="400", by="day")["views"]) == 400
+    assert len(world.history(days="31", by="hour")["views"]) == 744
+    assert len(world.history(days="", by="")["views"]) == 30
+
+
+def test_an_unknown_id_has_a_history_and_a_chart(world: World) -> None:
+    assert world.history()["total"] == 0
+    assert world.title(id="a/b") == "0 views in 30 days"
+
+
+@pytest.mark.parametrize("path", [JSON, CHART])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_request_for_a_history_counts_no_view(world: World, path: str, method: str) -> None:
+    assert world.ask(path, method, id="a/b").status == 200
+    assert world.ask(path, method, id="a/b", days="0").status == (200 if path == CHART else 400)
+    assert (world.queue.bodies, world.table.written, world.table.put) == ([], [], [])
+
+
+def test_two_ways_to_write_one_id_have_one_history(world: World) -> None:
+    put_summary(world.table, "\u00dcber", today={"day": "2026-11-21", "h00": 4})
+    body = world.ask(JSON, id="U\u0308ber").body
+    assert (body["id"], body["total"]) == ("\u00dcber", 4)
+
+
+A_DAY = "a day like 2026-11-21, from 1970-01-01 on"
+BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
+    ({"days": "0"}, "days: give a whole number from 1 to 9999, not '0'"),
+    ({"days": "10000"}, "days: give a whole number from 1 to 9999, not '10000'"),
+    ({"days": "-1"}, "days: give a whole number from 1 to 9999, not '-1'"),
+    ({"days": "1.5"}, "days: give a whole number from 1 to 9999, not '1.5'"),
+    ({"days": "\u0663"}, "days: give a whole number from 1 to 9999, not '\u0663'"),
+    ({"days": "9" * 5000}, f"days: give a whole number from 1 to 9999, not '{'9' * 19}"),
+    ({"days": ["1", "2"]}, "days: give one, not 2"),
+    ({"from": "2026-02-30"}, f"from: give first or {A_DAY}, not '2026-02-30'"),
+    ({"from": "20261121"}, f"from: give first or {A_DAY}, not '20261121'"),
+    ({"from": "2026-W01-1"}, f"from: give first or {A_DAY}, not '2026-W01-1'"),
+    ({"from": "1969-12-31"}, f"from: give first or {A_DAY}, not '1969-12-31'"),
+    ({"from": "last"}, f"from: give first or {A_DAY}, not 'last'"),
+    ({"to": "first"}, f"to: give {A_DAY}, not 'first'"),
+    ({"from": ["first", "first"]}, "from: give one, not 2"),
+    ({"from": "2026-11-01", "days": "3"}, "days: give days or from, not both"),
+    ({"from": "first", "days": "3"}, "days: give days or from, not both"),
+    (
+        {"from": "2026-11-22"},
+        "from: 2026-11-22 is after the last day, 2026-11-21: give an earlier from",
+    ),
+    (
+        {"from": "2026-11-02", "to": "2026-11-01"},
+        "from: 2026-11-02 is after the last day, 2026-11-01: give an earlier from",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        *BAD_OPTIONS,
+        (
+            {"by": "hour", "days": "32"},
+            "days: with by=hour give a whole number from 1 to 31, not '32'",
+        ),
+        ({"by": "year"}, "by: give hour, day, week, month, not 'year'"),
+        ({"by": "HOUR"}, "by: give hour, day, week, month, not 'HOUR'"),
+        ({"by": "x" * 99}, f"by: give hour, day, week, month, not '{'x' * 19}"),
+        ({"by": ["day", "day"]}, "by: give one, not 2"),
+    ],
+)
+def test_a_malformed_option_is_refused_with_the_fix(
+    world: World, query: dict[str, str | list[str]], says: str
+) -> None:
+    answer = world.ask(JSON, id="a/b", **query)
+    assert answer.status == 400
+    assert answer.body == {"error": {"code": "bad_request", "message": says}}
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        *BAD_OPTIONS,
+        ({"width": "199"}, "width: give a whole number from 200 to 1200, not '199'"),
+        ({"width": "1201"}, "width: give a whole number from 200 to 1200, not '1201'"),
+        ({"height": "79"}, "height: give a whole number from 80 to 400, not '79'"),
+        ({"height": "401"}, "height: give a whole number from 80 to 400, not '401'"),
+        (
+            {"color": "<blau>"},
+            "color: no colour '<blau>': give a name like green, or hex like 4c1",
+        ),
+        ({"color": ["red", "red"]}, "color: give one, not 2"),
+        ({"theme": "grey"}, "theme: give auto, light, dark, not 'grey'"),
+        ({"scale": "sqrt"}, "scale: give linear, log, not 'sqrt'"),
+        (
+            {"days": "401", "by": "day"},
+            "by=day: a chart has at most 400 days: give a longer unit, or fewer days",
+        ),
+        ({"id": ""}, "the id is empty: give one like owner/name"),
+        ({"id": ["a", "b"]}, "give one id, not 2"),
+    ],
+)
+def test_a_chart_shows_the_error_in_its_query(
+    world: World, query: dict[str, str | list[str]], says: str
+) -> None:
+    assert world.title(**({"id": "a/b"} | query)) == says
+
+
+def test_a_missing_or_wrong_id_is_refused(world: World) -> None:
+    nothing, wrong = world.ask(JSON), world.ask(JSON, id="a\nb")
+    assert (nothing.status, wrong.status) == (400, 400)
+    assert nothing.body["error"] == {
+        "code": "bad_request",
+        "message": "give an id: ?id=owner/name",
+    }
+    assert wrong.body["error"]["code"] == "bad_request"
+    assert world.title() == "give an id: ?id=owner/name"
+
+
+def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> None:
+    fill(world.table)
+    world.settings = Settings(ids=("owner/*",))
+    answer = world.ask(JSON, id="a/b")
+    assert answer.refusal == (403, "not_counted")
+    assert world.title(id="a/b") == answer.says
+    assert world.ask(JSON, id="owner/name").status == 200
+
+
+@pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no such table")])
+def test_a_table_that_does_not_answer_is_reported(world: World, failure: StorageError) -> None:
+    world.table.failure = failure
+    answer = world.ask(JSON, id="a/b")
+    assert answer.status == 503
+    assert answer.body["error"] == {
+        "code": "unavailable",
+        "message": "the storage does not answer: send the same request again",
+    }
+    assert answer.headers["Retry-After"] == "1"
+    assert world.title(id="a/b") == "unavailable: try again"
+
+
+def test_an_unexpected_error_has_the_form_of_every_error(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.table.failure = RuntimeError("boom")
+    answer = world.ask(JSON, id="a/b")
+    assert answer.status == 500
+    assert answer.body["error"] == {
+        "code": "internal",
+        "message": "internal error: see the log",
+    }
+    assert world.title(id="a/b") == "internal error: try again"
+    assert [record.getMessage() for record in caplog.records] == ["request_failed", "badge_failed"]
+    for record in caplog.records:
+        assert "boom" in str(record.exc_info)
+        assert vars(record)["fields"] == {"function": "api_handler"}
+
+
+def test_errors_of_the_caller_are_not_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.ask(JSON)
+    world.ask(CHART, id="a/b", days="x")
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("query", [{"id": "a/b"}, {}])
+def test_no_cache_stores_a_history(world: World, query: dict[str, str]) -> None:
+    answer, chart = world.ask(JSON, **query), world.ask(CHART, **query)
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Content-Type"] == "application/json"
+    words = {word.strip() for word in chart.headers["Cache-Control"].split(",")}
+    assert words == {"max-age=0", "no-cache", "no-store", "must-revalidate"}
+    assert chart.headers["Content-Type"].split(";")[0] == "image/svg+xml"
+
+
+def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
+    fill(world.table)
+    answer = world.ask(CHART, id="a/b", days="7", width="200", height="80", color="DD4343")
+    root = drawn(answer)
+    assert root.findtext(f"{SVG}title") == "3 views in 7 days"
+    assert (root.attrib["width"], root.attrib["height"]) == ("200", "80")
+    assert "#dd4343" in answer.text
+    usual = drawn(world.ask(CHART, id="a/b"))
+    assert (usual.attrib["width"], usual.attrib["height"]) == ("600", "150")
+    assert usual.findtext(f"{SVG}title") == "3 views in 30 days"
+
+
+def test_an_error_has_the_size_of_the_chart_unless_that_is_the_error(world: World) -> None:
+    wrong_days = drawn(world.ask(CHART, id="a/b", width="200", height="80", days="x"))
+    wrong_width = drawn(world.ask(CHART, id="a/b", width="20", height="80"))
+    assert (wrong_days.attrib["width"], wrong_days.attrib["height"]) == ("200", "80")
+    assert (wrong_width.attrib["width"], wrong_width.attrib["height"]) == ("600", "150")
+
+
+def test_a_history_of_two_days_of_the_past_has_both_of_them(world: World) -> None:
+    fill(world.table)
+    body = world.history(**{"from": "2026-11-19", "to": "2026-11-20"})
+    assert body["views"] == [{"day": "2026-11-19", "views": 0}, {"day": "2026-11-20", "views": 2}]
+    assert [day["day"] for day in world.history(to="2026-11-20", days="2")["views"]] == [
+        "2026-11-19",
+        "2026-11-20",
+    ]
+    assert len(world.history(to="2026-11-20")["views"]) == 30
+
+
+def test_a_last_day_of_the_future_counts_as_today(world: World) -> None:
+    assert world.history(to="9999-12-31") == world.history()
+
+
+@pytest.mark.parametrize(("by", "label"), [("week", "2026-11-16"), ("month", "2026-11")])
+def test_a_history_by_week_or_month_has_whole_buckets(world: World, by: str, label: str) -> None:
+    fill(world.table)
+    assert world.history(by=by, days="1")["views"] == [{by: label, "views": 3}]
+
+
+def test_a_long_history_has_pages_that_next_leads_through(world: World) -> None:
+    """Of the 402 days from the first one on, a page has 400."""
+    put_day(world.table, "2025-10-16", 5)
+    fill(world.table)
+    page = world.history(**{"from": "first", "by": "day"})
+    assert (page["since"], page["views"][0]["views"]) == ("2025-10-16", 5)
+    assert (page["days"], page["total"], page["next"]) == (400, 5, "2026-11-20")
+    last = world.history(**{"from": page["next"], "by": "day"})
+    assert (last["days"], last["total"], last["next"]) == (2, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "by", "buckets"),
+    [("2025-10-18", "day", 400), ("2025-10-17", "week", 58), ("2019-03-01", "month", 93)],
+)
+def test_the_unit_is_the_shortest_with_400_buckets(
+    world: World, first: str, by: str, buckets: int
+) -> None:
+    body = world.history(**{"from": first})
+    assert (body["by"], len(body["views"])) == (by, buckets)
+
+
+def test_a_history_from_the_first_day_of_a_badge_without_views_has_today(world: World) -> None:
+    assert world.history(**{"from": "first"})["views"] == [{"day": "2026-11-21", "views": 0}]
+    assert world.title(**{"id": "a/b", "from": "first"}) == "0 views today"
+
+
+def test_a_chart_has_every_option_of_a_history(world: World) -> None:
+    fill(world.table)
+    assert world.title(id="a/b", by="hour", days="1") == "3 views in 24 hours"
+    assert world.title(id="a/b", by="week", days="9") == "3 views in 2 weeks"
+    assert world.title(**{"id": "a/b", "from": "2016-11-01"}) == "3 views in 121 months"
+    assert world.title(id="a/b", to="2026-11-20", days="1") == "2 views on 2026-11-20"
+
+
+def test_a_chart_and_its_error_have_the_requested_theme(world: World) -> None:
+    for query in ({"id": "a/b", "theme": "dark"}, {"theme": "dark"}):
+        drawn = world.ask(CHART, **query).text
+        assert "#8b949e" in drawn
+        assert "@media" not in drawn
+    assert "@media" in world.ask(CHART, id="a/b").text
+
+
+def test_a_process_that_only_draws_badges_does_not_import_these_routes() -> None:
+    script = (
+        "import sys; import chalicelib.history.routes; print([name for name in sys.modules"
+        " if name.startswith('chalicelib.')"
+        " and name.endswith(('history', 'chart', 'colors', 'buckets'))])"
+    )
+    done = subprocess.run(  # noqa: S603  our own words
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

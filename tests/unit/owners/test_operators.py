@@ -1,0 +1,431 @@
+"""The operator's requests for any badge, and the hand-over of a badge by its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.summary import read
+from chalicelib.http.tokens import digest
+from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
+from chalicelib.owners.finding import TRIES, OwnedBadge
+from chalicelib.owners.taking import prepare_taking
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Update
+from simulation.clocks import NOON
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
+from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, store, summary
+from vumi.operate.check import rows
+
+LATER = NOON + 3_600
+LOST = Unavailable("no answer")
+
+
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
+
+
+def visit(table: Table, badge_id: str = BADGE, now: float = NOON) -> None:
+    assert store(table, badge_count.read(table, badge_id).view(WINDOWS, now), now=now) == {}
+
+
+def claim(table: Table, badge_id: str = BADGE) -> str:
+    return claiming.claim(table, badge_id, 0, NOON).secret
+
+
+def rename(table: Table, name: str, badge_id: str = BADGE) -> None:
+    changing.change(table, finding.look_up(table, badge_id), BadgeChange(name=name), NOON)
+
+
+def prove(table: Table, secret: str) -> None:
+    """Take a badge as a proof does that was found."""
+    prepare = partial(prepare_taking, table, name=BADGE, own_digest=digest(secret), now=NOON)
+    claiming.replace_owner(table, BADGE, prepare)
+
+
+def owner(table: Table, badge_id: str = BADGE) -> Item:
+    return table.get(keys.owner(badge_id)) or {}
+
+
+def unseen(_: Table) -> None:
+    """Nobody has visited the badge."""
+
+
+def viewed(table: Table) -> None:
+    visit(table)
+
+
+def counted(table: Table) -> None:
+    visit(table)
+    fold(table, LATER)
+
+
+def imported(table: Table) -> None:
+    put_summary(table, base=1_000)
+
+
+def claimed(table: Table) -> None:
+    claim(table)
+    visit(table)
+
+
+def renamed(table: Table) -> None:
+    claim(table)
+    rename(table, "mona")
+
+
+def released(table: Table) -> None:
+    renamed(table)
+    claiming.release(table, BADGE)
+
+
+def deleted(table: Table) -> None:
+    claim(table)
+    deleting.delete(table, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+
+
+STATES = [unseen, viewed, counted, imported, claimed, renamed, released, deleted]
+
+
+# ---- grant
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_operator_gives_any_badge_away_as_it_is(
+    table: Table, state: Callable[[Table], None]
+) -> None:
+    state(table)
+    before = (shown(table), days(table), finding.look_up(table, BADGE).names)
+    secret = claiming.grant(table, BADGE, LATER).secret
+    owned = finding.authenticate(table, BADGE, secret)
+    assert (owned.granted, owned.proven, owned.created, owned.deleted) == (True, "", LATER, False)
+    assert (shown(table), days(table), owned.names) == before
+    assert not {"deleted", "ttl"} & summary(table).keys()
+    visit(table, now=LATER + 10)
+    fold(table, LATER + 3_600)
+    assert shown(table) == before[0] + 1
+
+
+def test_a_grant_by_an_alias_is_of_the_badge(table: Table) -> None:
+    renamed(table)
+    done = claiming.grant(table, "mona", LATER)
+    assert finding.authenticate(table, BADGE, done.secret).names == (BADGE, "mona")
+    assert table.get(keys.owner("mona")) is None
+
+
+def test_a_grant_makes_the_earlier_secret_void(table: Table) -> None:
+    secret = claim(table)
+    claiming.grant(table, BADGE, LATER)
+    with pytest.raises(WrongSecretError):
+        finding.authenticate(table, BADGE, secret)
+
+
+def test_a_grant_ends_what_a_proof_and_a_hand_over_gave(table: Table) -> None:
+    prove(table, "a")
+    hand_over(table, "a", "b")
+    claiming.grant(table, BADGE, LATER, digest("c"))
+    owned = finding.look_up(table, BADGE)
+    assert (owned.proven, owned.previous, owned.granted) == ("", "", True)
+    prove(table, "d")
+    assert not finding.look_up(table, BADGE).granted
+
+
+def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
+    lossy = FaultyTable(table, after_write=raising(LOST))
+    with pytest.raises(Unavailable):
+        claiming.grant(lossy, BADGE, NOON, digest("own"))
+    before = owner(table)
+    assert claiming.grant(table, BADGE, LATER, digest("own")).secret == ""
+    assert owner(table) == before
+
+
+def test_a_granted_badge_is_never_void(table: Table) -> None:
+    claiming.grant(table, BADGE, NOON)
+    with pytest.raises(TakenError):
+        claiming.claim(table, BADGE, 0, NOON + 9 * claiming.CLAIM_SECONDS)
+
+
+def test_a_grant_does_not_compete_with_views(table: Table) -> None:
+    """The summary of a busy badge changes at every write."""
+    counted(table)
+    versions = iter(range(1_000, 1_999))
+    busy = FaultyTable(
+        table,
+        before_write=lambda _: table.write(
+            Update(keys.summary(BADGE), values={"version": next(versions)})
+        ),
+    )
+    assert claiming.grant(busy, BADGE, LATER).secret
+    assert len(busy.written) == 1
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_grant_never_owns_an_alias(table: Table, *, is_known: bool) -> None:
+    """The id becomes another badge's name before the write."""
+    if is_known:
+        claim(table)
+        claiming.release(table, BADGE)
+    claim(table, "other")
+    overtaken = FaultyTable(table, before_write=once(lambda: rename(table, BADGE, "other")))
+    secret = claiming.grant(overtaken, BADGE, LATER).secret
+    assert finding.authenticate(table, BADGE, secret).badge_id == "other"
+    assert owner(table) == {}
+
+
+def test_a_grant_of_a_badge_that_is_deleted_meanwhile_begins_a_new_one(table: Table) -> None:
+    counted(table)
+    free = finding.look_up(table, BADGE)
+    step = once(lambda: deleting.delete(table, free, LATER, WINDOWS.retention))
+    secret = claiming.grant(FaultyTable(table, before_write=step), BADGE, LATER).secret
+    assert finding.authenticate(table, BADGE, secret).is_claimed
+    assert not {"deleted", "ttl"} & summary(table).keys()
+
+
+def test_a_granted_badge_has_a_summary_before_its_first_view(table: Table) -> None:
+    """So it is listed, and its first view needs no room among the new ids of a client."""
+    claiming.grant(table, BADGE, NOON)
+    assert summary(table) == {"version": 1, "created": int(NOON)}
+    assert not badge_count.read(table, BADGE).is_new
+
+
+def test_a_grant_that_is_always_overtaken_gives_up(table: Table) -> None:
+    raced = FaultyTable(table, before_write=raising(*[ConditionFailed({0: None})] * TRIES))
+    with pytest.raises(Unavailable, match="octocat was changed by 10 other writes"):
+        claiming.grant(raced, BADGE, NOON)
+    claim(table)
+    raced = FaultyTable(table, before_write=raising(*[ConditionFailed({0: None})] * TRIES))
+    with pytest.raises(Unavailable, match="octocat was changed by 10 other writes"):
+        claiming.release(raced, BADGE)
+
+
+# ---- release
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_release_removes_the_owner_alone(table: Table, state: Callable[[Table], None]) -> None:
+    state(table)
+    was_claimed = finding.look_up(table, BADGE).is_claimed
+    before = (shown(table), days(table), finding.look_up(table, BADGE).names, summary(table))
+    assert claiming.release(table, BADGE) == was_claimed
+    assert claiming.release(table, BADGE) is False
+    after = (shown(table), days(table), finding.look_up(table, BADGE).names, summary(table))
+    assert after == before
+    with pytest.raises(NotClaimedError):
+        finding.authenticate(table, BADGE, "any")
+    with pytest.raises(NotClaimedError):
+        finding.authenticate(table, BADGE, "")
+
+
+def test_a_released_badge_without_views_can_be_claimed(table: Table) -> None:
+    claim(table)
+    claiming.release(table, BADGE)
+    assert owner(table) == {}
+    assert finding.authenticate(table, BADGE, claim(table)).is_claimed
+
+
+def test_a_released_badge_with_names_keeps_them_for_the_next_owner(table: Table) -> None:
+    released(table)
+    assert owner(table) == {"PK": f"USER#{BADGE}", "SK": "OWNER", "names": ["mona"]}
+    assert rows.kind_of(owner(table)) == "owner"
+    with pytest.raises(TakenError):
+        claim(table)
+    secret = claiming.grant(table, "mona", LATER).secret
+    owned = finding.authenticate(table, "mona", secret)
+    deleting.delete(table, owned, LATER, WINDOWS.retention)
+    assert "deleted" in summary(table, "mona")
+
+
+def test_a_release_keeps_a_name_that_the_badge_gets_meanwhile(table: Table) -> None:
+    claim(table)
+    raced = FaultyTable(table, before_write=once(lambda: rename(table, "mona")))
+    assert claiming.release(raced, BADGE)
+    owned = finding.look_up(table, "mona")
+    assert (owned.names[-1], owned.is_claimed) == ("mona", False)
+
+
+def test_a_release_leaves_nothing_of_a_badge_that_is_deleted_meanwhile(table: Table) -> None:
+    secret = claim(table)
+    rename(table, "mona")
+    owned = finding.authenticate(table, "mona", secret)
+    delete = once(lambda: deleting.delete(table, owned, LATER, WINDOWS.retention))
+    assert not claiming.release(FaultyTable(table, before_write=delete), "mona")
+    assert owner(table) == {}
+
+
+# ---- change and delete without an owner
+
+
+@pytest.mark.parametrize("state", [unseen, viewed, counted, imported, released])
+def test_the_operator_changes_a_badge_that_nobody_owns(
+    table: Table, state: Callable[[Table], None]
+) -> None:
+    state(table)
+    views = shown(table) - read(table, BADGE).base
+    owned = finding.look_up(table, BADGE)
+    assert not owned.is_claimed
+    changing.change(table, owned, BadgeChange(base=7, frozen=True, name="lisa"), NOON)
+    assert (shown(table), shown(table, "lisa")) == (7 + views, 7 + views)
+    assert read(table, BADGE).frozen
+    assert finding.look_up(table, "lisa").names[-1] == "lisa"
+    assert not finding.look_up(table, "lisa").is_claimed
+    assert rows.kind_of(owner(table)) == "owner"
+    changing.change(table, finding.look_up(table, "lisa"), BadgeChange(reset=True), NOON)
+    assert shown(table) == 0
+
+
+@pytest.mark.parametrize("state", [viewed, counted, imported, released])
+def test_the_operator_deletes_a_badge_that_nobody_owns(
+    table: Table, state: Callable[[Table], None]
+) -> None:
+    state(table)
+    names = finding.look_up(table, BADGE).names
+    for _ in range(2):
+        deleting.delete(table, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+    assert (shown(table), days(table), owner(table)) == (0, {}, {})
+    for name in names:
+        assert summary(table, name)["deleted"] == finding.OPERATOR
+        assert "ttl" in summary(table, name)
+        with pytest.raises(NotClaimedError):
+            finding.authenticate(table, name, finding.OPERATOR)
+    assert finding.authenticate(table, BADGE, claim(table)).is_claimed
+
+
+def test_a_deletion_whose_answer_is_lost_is_done_when_it_is_repeated(table: Table) -> None:
+    counted(table)
+    lossy = FaultyTable(table, after_write=raising(ConditionFailed({0: None})))
+    deleting.delete(lossy, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+    assert "ttl" in summary(table)
+
+
+def test_an_id_that_becomes_the_name_of_another_badge_is_left_alone(table: Table) -> None:
+    free = finding.look_up(table, BADGE)
+    claim(table, "other")
+    rename(table, BADGE, "other")
+    before = summary(table)
+    with pytest.raises(NotClaimedError):
+        deleting.delete(table, free, NOON, WINDOWS.retention)
+    with pytest.raises(NotClaimedError):
+        changing.change(table, free, BadgeChange(base=5), NOON)
+    assert summary(table) == before
+
+
+def test_a_badge_that_is_claimed_meanwhile_is_left_to_its_owner(table: Table) -> None:
+    free = finding.look_up(table, BADGE)
+    assert free == OwnedBadge(BADGE, names=(BADGE,))
+    raced = FaultyTable(table, before_write=once(lambda: claim(table)))
+    with pytest.raises(WrongSecretError, match="octocat has another owner now"):
+        changing.change(raced, free, BadgeChange(base=5), NOON)
+    assert shown(table) == 0
+
+
+# ---- hand over
+
+
+def hand_over(table: Table, secret: str, to: str, badge_id: str = BADGE) -> OwnedBadge:
+    return changing.hand_over(table, badge_id, secret, digest(to), NOON)
+
+
+def test_a_badge_is_handed_over_with_everything(table: Table) -> None:
+    renamed(table)
+    secret = claiming.grant(table, BADGE, NOON).secret
+    visit(table)
+    before = (shown(table), summary(table))
+    assert hand_over(table, secret, "theirs", "mona").names == (BADGE, "mona")
+    assert (shown(table), summary(table)) == before
+    assert finding.authenticate(table, BADGE, "theirs").granted
+    with pytest.raises(WrongSecretError):
+        finding.authenticate(table, BADGE, secret)
+    assert owner(table)["names"] == ["mona"]
+
+
+def test_a_repeated_hand_over_has_the_same_answer(table: Table) -> None:
+    secret = claim(table)
+    lossy = FaultyTable(table, after_write=raising(LOST))
+    with pytest.raises(Unavailable):
+        hand_over(lossy, secret, "theirs")
+    before = owner(table)
+    for _ in range(2):
+        assert hand_over(table, secret, "theirs").badge_id == BADGE
+    assert owner(table) == before
+    for to in ("mine again", secret):
+        with pytest.raises(WrongSecretError):
+            hand_over(table, secret, to)
+
+
+def test_a_hand_over_that_the_table_tried_twice_is_done(table: Table) -> None:
+    secret = claim(table)
+    retried = FaultyTable(table, after_write=raising(ConditionFailed({0: None})))
+    assert hand_over(retried, secret, "theirs").badge_id == BADGE
+    assert len(retried.written) == 1
+
+
+def test_the_next_hand_over_ends_the_repetition_of_the_one_before(table: Table) -> None:
+    secret = claim(table)
+    hand_over(table, secret, "theirs")
+    hand_over(table, "theirs", "others'")
+    with pytest.raises(WrongSecretError):
+        hand_over(table, secret, "theirs")
+    with pytest.raises(WrongSecretError):
+        hand_over(table, secret, "others'")
+    assert finding.authenticate(table, BADGE, "others'").is_claimed
+
+
+def test_a_secret_can_be_replaced_by_itself(table: Table) -> None:
+    secret = claim(table)
+    before = owner(table)
+    hand_over(table, secret, secret)
+    assert owner(table) == before
+
+
+def test_a_stranger_hands_nothing_over(table: Table) -> None:
+    secret = claim(table)
+    for wrong in ("", "any", digest(secret)):
+        with pytest.raises(WrongSecretError):
+            hand_over(table, wrong, "theirs")
+    with pytest.raises(NotClaimedError):
+        hand_over(table, secret, "theirs", "unseen")
+    claiming.grant(table, BADGE, NOON)
+    with pytest.raises(WrongSecretError):
+        hand_over(table, secret, "theirs")
+
+
+def test_a_deleted_badge_is_not_handed_over(table: Table) -> None:
+    secret = claim(table)
+    deleting.delete(table, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+    with pytest.raises(NotClaimedError, match="octocat was deleted"):
+        hand_over(table, secret, "theirs")
+
+
+def test_of_two_concurrent_hand_overs_one_succeeds(table: Table) -> None:
+    secret = claim(table)
+    raced = FaultyTable(table, before_write=once(lambda: hand_over(table, secret, "first")))
+    with pytest.raises(WrongSecretError):
+        hand_over(raced, secret, "second")
+    assert finding.authenticate(table, BADGE, "first").is_claimed
+
+
+def test_a_hand_over_that_is_always_overtaken_gives_up(table: Table) -> None:
+    secret = claim(table)
+    raced = FaultyTable(table, before_write=raising(*[ConditionFailed({0: None})] * TRIES))
+    with pytest.raises(Unavailable, match="octocat was changed by 10 other writes"):
+        hand_over(raced, secret, "theirs")
+
+
+def test_a_change_after_a_hand_over_is_refused(table: Table) -> None:
+    """The request of the earlier owner has passed the check of the secret before."""
+    secret = claim(table)
+    owned = finding.authenticate(table, BADGE, secret)
+    hand_over(table, secret, "theirs")
+    with pytest.raises(WrongSecretError, match="octocat has another owner now"):
+        changing.change(table, owned, BadgeChange(base=5), NOON)
+    with pytest.raises(WrongSecretError):
+        deleting.delete(table, owned, NOON, WINDOWS.retention)

@@ -1,0 +1,539 @@
+"""The proof of ownership: its line, its secret, its search, and the badge that it gives away."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from chalicelib.counting import badge_count, keys
+from chalicelib.http.tokens import digest, new_token
+from chalicelib.outgoing.fetching import BusyError, FetchError
+from chalicelib.owners import changing, claiming, deleting, finding, proving
+from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners.errors import TakenError, WrongSecretError
+from chalicelib.owners.places import Place
+from chalicelib.owners.proving import NotProvenError, Proof, ProofSearch, TooSoonError
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
+from simulation.clocks import NOON, Clock
+from simulation.hosts import Host
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
+from simulation.views import WINDOWS, days, fold, put_summary, shown, store
+
+ID = "octocat/hello"
+PLACE = Place("https://host.example/octocat/hello/.vu-mi", is_listed=True)
+KEY = "k" * 43
+LOOK = Key(f"PROOF#{ID}", "PROOF")
+
+
+@dataclass
+class World:
+    """A table, a host and a clock, and the proofs that are asked for."""
+
+    table: Table = field(default_factory=MemoryTable)
+    host: Host = field(default_factory=Host)
+    clock: Clock = field(default_factory=Clock)
+
+    def prove(self, proof: Proof, place: Place = PLACE) -> str:
+        search = ProofSearch(self.table, lambda: self.host, self.clock)
+        return search.prove(proof, place, self.clock()).secret
+
+    def publish(self, *proofs: Proof) -> None:
+        self.host.lines = ["# of vu-mi", *(proof.challenge for proof in proofs)]
+
+    def wait(self, seconds: float = proving.LOOK_SECONDS) -> None:
+        self.clock.now += seconds
+
+    def owner(self, badge_id: str = ID) -> Item:
+        return self.table.get(keys.owner(badge_id)) or {}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def proof(badge_id: str = ID, key: str = KEY, own_digest: str = "") -> Proof:
+    return Proof(badge_id, key, own_digest)
+
+
+# ---- the line and the secret
+
+
+def test_a_challenge_is_of_one_id_and_one_key() -> None:
+    """The lines are fixed, because they stand in the files of owners."""
+    assert proof().challenge == (
+        "vu-mi-7c01bf9aba7505d5eb2a45b2c2346e31d448a440b9e8d176026b6c37625e55cc"
+    )
+    assert proving.CHALLENGE.fullmatch(proof().challenge)
+    others = {proof().challenge, proof("octocat/hell0").challenge, proof(key="l" * 43).challenge}
+    assert len(others) == 3
+    assert KEY not in proof().challenge
+    assert KEY not in repr(proof())
+
+
+def test_a_secret_is_of_one_id_and_one_key_and_not_in_the_challenge() -> None:
+    secrets = {proof().secret, proof("octocat/hell0").secret, proof(key="l" * 43).secret}
+    assert len(secrets) == 3
+    assert all(re.fullmatch("[A-Za-z0-9_-]{32}", secret) for secret in secrets)
+    assert proof().digest == digest(proof().secret)
+    assert proof().secret == "DfUXAjcGOeSmp6w4O-2-mnLaoUENbRkM"  # noqa: S105  of the key of this test
+
+
+def test_an_owner_with_a_secret_of_their_own_gets_none() -> None:
+    own = proof(own_digest=digest("my own"))
+    assert (own.secret, own.digest) == ("", digest("my own"))
+    assert own.challenge == proof().challenge
+
+
+# ---- the search
+
+
+def test_a_proof_that_is_found_gives_the_secret(world: World) -> None:
+    world.publish(proof())
+    secret = world.prove(proof())
+    assert finding.authenticate(world.table, ID, secret).proven == ID
+    assert world.host.asked == [(PLACE.url, True)]
+    assert world.owner() == {
+        "PK": f"USER#{ID}",
+        "SK": "OWNER",
+        "digest": digest(secret),
+        "created": int(NOON),
+        "proven": ID,
+    }
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["", "  {}\t", "other"],
+        ["vu-mi-" + "0" * 64, "{}\r"],
+        ["\udcff\udcfe", "{}"],
+    ],
+)
+def test_the_challenge_is_a_line_of_the_file(world: World, lines: list[str]) -> None:
+    world.host.lines = [line.format(proof().challenge) for line in lines]
+    assert world.prove(proof())
+
+
+@pytest.mark.parametrize("line", ["", "x{}", "{}x", "{}{}", "# {}", "{} {}"])
+def test_a_part_of_a_line_proves_nothing(world: World, line: str) -> None:
+    challenge = proof().challenge
+    world.host.lines = [line.format(challenge, challenge), challenge.upper(), challenge[:-1]]
+    with pytest.raises(NotProvenError) as refusal:
+        world.prove(proof())
+    assert refusal.value.details == {
+        "challenge": challenge,
+        "url": PLACE.url,
+        "found": "the file does not have this line",
+    }
+    assert world.owner() == {}
+
+
+def test_a_file_that_can_not_be_fetched_proves_nothing(world: World) -> None:
+    world.host.failure = FetchError("there is no file (answered 404)")
+    with pytest.raises(NotProvenError, match=r"not found: there is no file \(answered 404\)\. Add"):
+        world.prove(proof())
+    world.wait()
+    world.host.failure = None
+    world.publish(proof())
+    assert world.prove(proof())
+
+
+def test_the_reader_of_the_file_can_not_use_it(world: World) -> None:
+    """Another key has another line, and the challenge is no key."""
+    world.publish(proof())
+    for key in ("l" * 43, proof().challenge[:43]):
+        with pytest.raises(NotProvenError):
+            world.prove(proof(key=key))
+        world.wait()
+    assert world.owner() == {}
+
+
+def test_the_file_of_one_id_does_not_prove_another(world: World) -> None:
+    world.publish(proof("octocat/hell0"))
+    with pytest.raises(NotProvenError):
+        world.prove(proof())
+
+
+# ---- its limits
+
+
+def test_an_id_is_looked_for_once_in_ten_seconds(world: World) -> None:
+    with pytest.raises(NotProvenError):
+        world.prove(proof())
+    world.publish(proof())
+    world.wait(9)
+    with pytest.raises(TooSoonError, match="does not have this line") as refusal:
+        world.prove(proof())
+    assert (refusal.value.status, refusal.value.headers) == (429, {"Retry-After": "1"})
+    world.wait(1)
+    assert world.prove(proof())
+    assert len(world.host.asked) == 2
+
+
+def test_another_id_is_looked_for_immediately(world: World) -> None:
+    with pytest.raises(NotProvenError):
+        world.prove(proof())
+    with pytest.raises(NotProvenError):
+        world.prove(proof("octocat/other"))
+
+
+def test_a_stranger_who_asks_all_the_time_does_not_lock_the_owner_out(world: World) -> None:
+    """What the stranger's request has found counts for the owner's."""
+    world.publish(proof())
+    with pytest.raises(NotProvenError):
+        world.prove(proof(key=new_token()))
+    assert world.prove(proof())
+    assert len(world.host.asked) == 1
+
+
+def test_two_concurrent_requests_fetch_once(world: World) -> None:
+    world.publish(proof())
+    table = world.table
+
+    def other() -> None:
+        with pytest.raises(NotProvenError):
+            World(table, world.host, world.clock).prove(proof(key=new_token()))
+
+    world.table = FaultyTable(table, before_write=once(other))
+    with pytest.raises(TooSoonError, match="it is being looked for"):
+        world.prove(proof())
+    assert len(world.host.asked) == 1
+
+
+def test_a_request_during_a_fetch_must_wait(world: World) -> None:
+    world.host.failure = BusyError()
+    with pytest.raises(BusyError):
+        world.prove(proof())
+    with pytest.raises(TooSoonError, match="it is being looked for"):
+        world.prove(proof())
+    item = world.table.get(LOOK)
+    assert item == {**dict(zip(("PK", "SK"), LOOK, strict=True)), "at": NOON, "ttl": NOON + 3_600}
+
+
+def test_a_clock_that_is_set_back_delays_a_proof_by_seconds(world: World) -> None:
+    with pytest.raises(NotProvenError):
+        world.prove(proof())
+    world.publish(proof())
+    world.clock.now -= 86_400
+    assert world.prove(proof())
+
+
+def test_what_was_found_is_bounded(world: World) -> None:
+    world.publish(*(proof(key=f"{place:043}") for place in range(200)), proof())
+    assert world.prove(proof())
+    item = world.table.get(LOOK) or {}
+    assert len(cast("list[str]", item["challenges"])) == proving.MAX_CHALLENGES
+
+
+# ---- the badge
+
+
+def test_a_proof_keeps_everything_but_the_owner(world: World) -> None:
+    """Of a badge with views, a base, names, a history and another owner."""
+    table = world.table
+    squatter = claiming.claim(table, ID, 7, NOON - 9 * 86_400).secret
+    owned = finding.authenticate(table, ID, squatter)
+    changing.change(table, owned, BadgeChange(name="mona/hello", frozen=True), NOON - 8 * 86_400)
+    for back in (7, 6, 5):
+        at = NOON - back * 86_400
+        assert store(table, badge_count.read(table, ID).view(WINDOWS, at), now=at) == {}
+        fold(table, at + 3_600, ID)
+    before = (shown(table, ID), days(table, ID), table.get(keys.summary(ID)))
+    world.publish(proof())
+    secret = world.prove(proof())
+    assert (shown(table, ID), days(table, ID), table.get(keys.summary(ID))) == before
+    for name in (ID, "mona/hello"):
+        assert finding.authenticate(table, name, secret).names == (ID, "mona/hello")
+        with pytest.raises(WrongSecretError):
+            finding.authenticate(table, name, squatter)
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"count": 9, "version": 3}, {"base": 5, "version": 1}, {"base": 5}]
+)
+def test_a_badge_without_an_owner_can_be_proven(world: World, attributes: dict[str, int]) -> None:
+    put_summary(world.table, ID, **attributes)
+    count = shown(world.table, ID)
+    world.publish(proof())
+    assert finding.authenticate(world.table, ID, world.prove(proof())).is_claimed
+    assert shown(world.table, ID) == count
+
+
+def test_a_badge_with_live_views_alone_can_be_proven(world: World) -> None:
+    store(world.table, badge_count.read(world.table, ID).view(WINDOWS, NOON))
+    world.publish(proof())
+    assert world.prove(proof())
+    assert shown(world.table, ID) == 1
+    fold(world.table, NOON + 3_600, ID)
+    assert shown(world.table, ID) == 1
+
+
+def test_a_deleted_badge_can_be_proven_and_begins_from_0(world: World) -> None:
+    secret = claiming.claim(world.table, ID, 7, NOON).secret
+    owned = finding.authenticate(world.table, ID, secret)
+    deleting.delete(world.table, owned, NOON, WINDOWS.retention)
+    world.publish(proof())
+    assert finding.authenticate(world.table, ID, world.prove(proof())).deleted is False
+    summary = world.table.get(keys.summary(ID)) or {}
+    assert not {"deleted", "ttl"} & summary.keys()
+    assert shown(world.table, ID) == 0
+
+
+def test_a_repeated_request_has_the_same_answer_without_a_search(world: World) -> None:
+    world.publish(proof())
+    table = world.table
+    world.table = FaultyTable(table, after_write=raising(None, None, Unavailable("no answer")))
+    with pytest.raises(Unavailable):
+        world.prove(proof())
+    world.table = table
+    world.host.lines = []
+    assert [world.prove(proof()) for _ in range(3)] == [proof().secret] * 3
+    assert len(world.host.asked) == 1
+
+
+def test_a_proof_with_a_digest_sets_the_secret_of_the_owner(world: World) -> None:
+    world.publish(proof())
+    assert world.prove(proof(own_digest=digest("my own"))) == ""
+    assert finding.authenticate(world.table, ID, "my own").badge_id == ID
+
+
+def test_a_lost_secret_is_replaced_by_another_proof(world: World) -> None:
+    world.publish(proof())
+    lost = world.prove(proof())
+    world.wait()
+    world.publish(proof(key="l" * 43))
+    secret = world.prove(proof(key="l" * 43))
+    assert finding.authenticate(world.table, ID, secret).proven == ID
+    with pytest.raises(WrongSecretError):
+        finding.authenticate(world.table, ID, lost)
+
+
+def test_a_claim_that_was_proven_is_never_void(world: World) -> None:
+    world.publish(proof())
+    secret = world.prove(proof())
+    with pytest.raises(TakenError):
+        claiming.claim(world.table, ID, 0, NOON + 9 * claiming.CLAIM_SECONDS)
+    assert finding.authenticate(world.table, ID, secret).is_claimed
+
+
+# ---- renamed badges
+
+OTHER_KEY = "l" * 43
+
+
+def rename(world: World, badge_id: str, secret: str, *names: str) -> None:
+    for name in names:
+        owned = finding.authenticate(world.table, badge_id, secret)
+        changing.change(world.table, owned, BadgeChange(name=name), world.clock())
+
+
+def prove(world: World, name: str, key: str = KEY, own_digest: str = "") -> str:
+    """Publish a proof and send it."""
+    world.wait()
+    world.publish(proof(name, key, own_digest))
+    return world.prove(proof(name, key, own_digest))
+
+
+def names_of(world: World, *names: str) -> list[tuple[str, ...]]:
+    """Return the names of the badge that each name has."""
+    return [finding.look_up(world.table, name).names for name in names]
+
+
+def visit(world: World, name: str) -> None:
+    view = badge_count.read(world.table, name).view(WINDOWS, world.clock())
+    assert store(world.table, view, now=world.clock()) == {}
+
+
+@pytest.fixture
+def renamed(world: World) -> World:
+    """Return a badge whose owner claimed it and renamed it, from `ID` to `new/name`."""
+    claiming.claim(world.table, ID, 7, NOON, digest("owner"))
+    rename(world, ID, "owner", "new/name")
+    return world
+
+
+def test_a_squatter_keeps_no_name_from_whoever_proves_it(world: World) -> None:
+    """A proof of a name of their own gives the squatter no other name."""
+    squatted = [f"victim/{number}" for number in range(18)]
+    claiming.claim(world.table, "throwaway", 10**15, NOON, digest("squatter"))
+    rename(world, "throwaway", "squatter", *squatted, "squatter/own")
+    prove(world, "squatter/own", own_digest=digest("squatter"))
+    for name in squatted:
+        secret = prove(world, name, OTHER_KEY)
+        owned = finding.authenticate(world.table, name, secret)
+        assert (owned.names, owned.proven, shown(world.table, name)) == ((name,), name, 0)
+    left = finding.authenticate(world.table, "throwaway", "squatter")
+    assert left.names == ("throwaway", "squatter/own")
+    assert shown(world.table, "squatter/own") == 10**15
+
+
+def test_a_detached_name_counts_its_own_views_and_the_badge_keeps_those_before(
+    renamed: World,
+) -> None:
+    visit(renamed, "new/name")
+    fold(renamed.table, NOON + 3_600, ID)
+    prove(renamed, "new/name")
+    visit(renamed, "new/name")
+    for wait in (0, 3_600):
+        fold(renamed.table, NOON + wait, "new/name")
+        assert [shown(renamed.table, name) for name in (ID, "new/name")] == [8, 1]
+
+
+def test_a_view_that_was_stored_under_the_alias_counts_once_for_the_name_asked_for(
+    renamed: World,
+) -> None:
+    """A view is stored there if the table can't be read when it is taken."""
+    view = badge_count.view_of_unread("new/name", NOON + 60)
+    store(renamed.table, view, now=NOON + 60)
+    prove(renamed, "new/name")
+    store(renamed.table, view, now=NOON + 60)
+    fold(renamed.table, NOON + 3_600, "new/name")
+    fold(renamed.table, NOON + 3_600, ID)
+    assert [shown(renamed.table, name) for name in (ID, "new/name")] == [7, 1]
+
+
+def test_the_current_name_is_the_newest_that_is_left(renamed: World) -> None:
+    rename(renamed, ID, "owner", "third/name")
+    prove(renamed, "third/name")
+    assert names_of(renamed, ID, "third/name") == [(ID, "new/name"), ("third/name",)]
+    prove(renamed, "new/name")
+    assert names_of(renamed, ID, "new/name") == [(ID,), ("new/name",)]
+    rename(renamed, ID, "owner", "fourth/name")
+
+
+def test_the_owner_proves_a_name_for_the_badge_with_the_digest_of_its_secret(
+    renamed: World,
+) -> None:
+    for name in (ID, "new/name"):
+        assert prove(renamed, name, own_digest=digest("owner")) == ""
+    asked = len(renamed.host.asked)
+    for name in (ID, "new/name"):
+        renamed.prove(proof(name, own_digest=digest("owner")))
+    assert len(renamed.host.asked) == asked, "repeated, without a search"
+    owned = finding.authenticate(renamed.table, ID, "owner")
+    assert (owned.names, owned.proven) == ((ID, "new/name"), "new/name")
+    assert shown(renamed.table, "new/name") == 7
+
+
+def test_the_latest_proven_name_takes_the_badge_with_all_names(renamed: World) -> None:
+    """Its owner has lost the secret."""
+    for name in (ID, "new/name"):
+        prove(renamed, name, own_digest=digest("owner"))
+    secret = prove(renamed, "new/name", OTHER_KEY)
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID, "new/name")
+    with pytest.raises(TakenError):
+        prove(renamed, ID, "m" * 43)
+
+
+def test_a_name_that_was_proven_before_a_later_one_is_refused(renamed: World) -> None:
+    """So nobody gets a badge with the name that its repository had before."""
+    for name in (ID, "new/name"):
+        prove(renamed, name, own_digest=digest("owner"))
+    asked = len(renamed.host.asked)
+    with pytest.raises(TakenError, match="has proven a later name of the badge: ask the operator"):
+        prove(renamed, ID, OTHER_KEY)
+    assert len(renamed.host.asked) == asked
+    assert finding.authenticate(renamed.table, ID, "owner").proven == "new/name"
+
+
+def test_a_proof_of_the_first_name_leaves_the_owner_what_they_have_proven(renamed: World) -> None:
+    """The badge is stored under its first name, so it goes to whoever proves that."""
+    rename(renamed, ID, "owner", "third/name")
+    for name in ("new/name", "third/name"):
+        prove(renamed, name, own_digest=digest("owner"))
+    secret = prove(renamed, ID)
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID,)
+    for name in ("new/name", "third/name"):
+        owned = finding.authenticate(renamed.table, name, "owner")
+        assert (owned.names, owned.proven) == ((name,), name)
+        assert shown(renamed.table, name) == 0
+    assert shown(renamed.table, ID) == 7
+
+
+def test_a_proof_of_the_first_name_of_an_unproven_badge_takes_all_names(renamed: World) -> None:
+    secret = prove(renamed, ID)
+    assert finding.authenticate(renamed.table, "new/name", secret).names == (ID, "new/name")
+    later = prove(renamed, "new/name", OTHER_KEY)
+    assert finding.authenticate(renamed.table, "new/name", later).names == ("new/name",)
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID,)
+
+
+def test_a_badge_that_nobody_owns_is_taken_by_any_name(renamed: World) -> None:
+    claiming.release(renamed.table, ID)
+    secret = prove(renamed, "new/name")
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID, "new/name")
+
+
+@pytest.mark.parametrize("name", [ID, "new/name"])
+def test_a_proof_whose_answer_is_lost_has_the_same_answer_again(renamed: World, name: str) -> None:
+    table = renamed.table
+    renamed.table = FaultyTable(table, after_write=raising(None, None, Unavailable("no answer")))
+    with pytest.raises(Unavailable):
+        prove(renamed, name)
+    renamed.table = table
+    before = renamed.table.items.copy()  # type: ignore[attr-defined]
+    assert renamed.prove(proof(name)) == proof(name).secret
+    assert renamed.table.items == before  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [ID, "new/name"])
+def test_what_the_owner_does_while_a_name_is_looked_for_is_not_undone(
+    renamed: World, name: str
+) -> None:
+    """The write requires the state that the rules were applied to."""
+    table, other = renamed.table, World(renamed.table, renamed.host, renamed.clock)
+
+    def overtake(writes: object) -> None:
+        if "OWNER" in str(writes):
+            step(())
+
+    step = once(lambda: rename(other, ID, "owner", "third/name"))
+    renamed.table = FaultyTable(table, before_write=overtake)
+    secret = prove(renamed, name)
+    renamed.table = table
+    assert finding.authenticate(table, name, secret).proven == name
+    left = names_of(renamed, ID, "third/name")
+    kept = (ID, "new/name", "third/name") if name == ID else (ID, "third/name")
+    assert left == [kept, kept]
+
+
+def test_a_name_that_its_owner_proves_while_the_first_one_is_looked_for_stays_theirs(
+    renamed: World,
+) -> None:
+    """The digest of the owner is the same before and after."""
+    table, other = renamed.table, World(renamed.table, renamed.host, renamed.clock)
+
+    def overtake(writes: object) -> None:
+        if "OWNER" in str(writes):
+            step(())
+
+    step = once(lambda: prove(other, "new/name", own_digest=digest("owner")))
+    renamed.table = FaultyTable(table, before_write=overtake)
+    prove(renamed, ID, OTHER_KEY)
+    renamed.table = table
+    assert finding.authenticate(table, "new/name", "owner").names == ("new/name",)
+
+
+def test_a_badge_that_is_deleted_while_its_name_is_looked_for_leaves_the_name_alone(
+    renamed: World,
+) -> None:
+    """The prover of an alias gets no other id."""
+    owned = finding.authenticate(renamed.table, ID, "owner")
+    table, reads = renamed.table, itertools.count(1)
+
+    def delete_between_reads(_: str) -> None:
+        if renamed.host.asked and next(reads) == 2:
+            deleting.delete(table, owned, NOON, WINDOWS.retention)
+
+    renamed.table = FaultyTable(table, before_read=delete_between_reads)
+    secret = prove(renamed, "new/name")
+    assert finding.authenticate(table, "new/name", secret).names == ("new/name",)
+    assert finding.look_up(table, ID).deleted

@@ -1,0 +1,367 @@
+"""The page of a badge: its numbers, its lines and its link preview. It counts nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.counting import keys
+from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.writes import Put
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
+from simulation.views import put_summary, put_views
+from tests.unit import http_requests
+from tests.unit.http_requests import Answer
+
+NOW = 1_795_249_800.0
+"""2026-11-21T08:30:00Z, a Saturday."""
+NEW_YEAR = 1_767_225_600.0
+"""2026-01-01T00:00:00Z, a Thursday."""
+HOST = "views.example.com"
+HOSTILE = "<script>alert(1)</script> \" onload='x' $count ${url} &amp; ](x) --> %3C"
+VOID = {"meta", "link", "img", "source"}
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the texts of each element."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+    def meta(self, name: str) -> str:
+        (content,) = (
+            attributes["content"]
+            for tag, attributes in self.elements
+            if tag == "meta" and name in {attributes.get("name"), attributes.get("property")}
+        )
+        return content
+
+    def values(self, attribute: str) -> list[str]:
+        return [one[attribute] for _, one in self.elements if attribute in one]
+
+    @property
+    def structure(self) -> list[tuple[str, list[str]]]:
+        return [(tag, sorted(attributes)) for tag, attributes in self.elements]
+
+    @property
+    def lines(self) -> list[str]:
+        return self.texts["code"]
+
+
+@dataclass
+class World:
+    """The routes, over a table in memory at a fixed time."""
+
+    table: FaultyTable = field(default_factory=lambda: FaultyTable(MemoryTable()))
+    queue: FakeQueue = field(default_factory=FakeQueue)
+    settings: Settings = field(default_factory=Settings)
+    now: float = NOW
+
+    def ask(
+        self, badge_id: str = "a/b", route: str = "/s", method: str = "GET", **more: Any
+    ) -> Answer:
+        resources = GivenResources(
+            self.table, ViewMessages(self.queue), settings=self.settings, clock=lambda: self.now
+        )
+        headers: Mapping[str, str] = more.pop("headers", {})
+        target = f"{route}?{urlencode({'id': badge_id, **more}, doseq=True)}"
+        return http_requests.ask(resources, method, target, **{"host": HOST, **headers})
+
+    def page(self, badge_id: str = "a/b", **more: Any) -> Page:
+        answer = self.ask(badge_id, **more)
+        assert answer.status == 200
+        return Page(answer.text)
+
+    def fill(self, days: Mapping[str, int], today: str, live: int = 1, **summary: int) -> None:
+        """Put finished days, the views of `today`, and live views at the present time."""
+        for day, views in days.items():
+            pk, sk = keys.day("a/b", day)
+            self.table.write(Put({"PK": pk, "SK": sk, "views": views, "h07": views, "reset": 0}))
+        count = sum(days.values()) + 2
+        put_summary(
+            self.table, "a/b", count=count, today={"day": today, "h09": 2}, version=9, **summary
+        )
+        put_views(self.table, *[int(self.now * 1000)] * live, badge_id="a/b")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def numbers(page: Page) -> list[str]:
+    return [*page.texts["strong"], *page.texts["dd"]]
+
+
+DAYS = {
+    "2025-12-31": 17,
+    "2026-01-01": 1300,
+    "2026-10-31": 11,
+    "2026-11-01": 7,
+    "2026-11-15": 5,
+    "2026-11-16": 3,
+}
+
+
+def test_it_shows_the_count_and_the_calendar_periods(world: World) -> None:
+    """The base is only in the count. A week begins on Monday, here on 2026-11-16."""
+    world.fill(DAYS, "2026-11-20", base=1_000)
+    page = world.page()
+    assert numbers(page) == ["2,346", "1", "6", "18", "1,329"]
+    assert page.texts["dt"] == ["Today", "This week", "This month", "This year"]
+    assert "since 2025-12-31" in " ".join(page.texts["p"])
+    assert page.meta("description") == "1 today, 6 this week, 18 this month, 1,329 this year."
+
+
+def test_a_week_may_begin_in_the_year_before(world: World) -> None:
+    world.now = NEW_YEAR
+    world.fill({"2025-12-28": 50, "2025-12-29": 3}, "2025-12-31")
+    assert numbers(world.page(days="1")) == ["56", "1", "6", "1", "1"]
+
+
+def test_a_year_has_all_its_days_on_its_last_day(world: World) -> None:
+    world.now = NEW_YEAR + 365 * 86_400 - 1
+    world.fill({"2026-01-01": 3, "2025-12-31": 50}, "2026-12-30")
+    assert numbers(world.page(days="1"))[-1] == "6"
+
+
+def test_a_view_of_a_clock_that_is_ahead_keeps_the_first_of_january(world: World) -> None:
+    world.now = NEW_YEAR + 365 * 86_400 - 86_401
+    world.fill({"2026-01-01": 3}, "2026-12-31")
+    assert numbers(world.page(days="1"))[-1] == "6"
+
+
+def test_it_counts_nothing_and_changes_nothing(world: World) -> None:
+    world.fill(DAYS, "2026-11-20")
+    world.table.written.clear()
+    world.table.put.clear()
+    for method in ("GET", "HEAD"):
+        for route in ("/s", "/s.png"):
+            assert world.ask("a/b", route, method).status == 200
+            assert world.ask("new", route, method).status == 200
+    assert (world.queue.bodies, world.table.written, world.table.put) == ([], [], [])
+    (badge,) = [source for source in world.page().values("src") if "views.svg" in source]
+    assert parse_qs(urlsplit(badge).query)["peek"] == ["1"]
+
+
+def test_a_new_badge_has_a_page(world: World) -> None:
+    page = world.page("new")
+    assert numbers(page) == ["0"] * 5
+    assert page.texts["title"] == ["new: 0 views"]
+    assert "0 views in 30 days" in page.values("alt")
+    assert "since" not in " ".join(page.texts["p"])
+
+
+def test_one_view_is_singular(world: World) -> None:
+    put_views(world.table, int(NOW * 1000), badge_id="a/b")
+    assert world.page().texts["title"] == ["a/b: 1 view"]
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_a_frozen_badge_says_so(world: World, frozen: int) -> None:
+    put_summary(world.table, "a/b", count=1, frozen=frozen)
+    assert ("frozen" in world.ask().text) == bool(frozen)
+
+
+def test_a_renamed_badge_has_a_page_under_each_name(world: World) -> None:
+    world.fill(DAYS, "2026-11-20")
+    put_summary(world.table, "later", alias="a/b")
+    assert numbers(world.page("later")) == numbers(world.page("a/b"))
+    assert world.page("later").texts["bdi"] == ["later"]
+
+
+def test_the_chart_has_the_requested_days(world: World) -> None:
+    world.fill({"2026-11-16": 30}, "2026-11-20")
+    page = world.page(days="2")
+    assert "3 views in 2 days; most on 2026-11-20: 2" in page.values("alt")
+    charts = [*page.values("srcset"), page.values("src")[0]]
+    assert {parse_qs(urlsplit(one).query)["days"][0] for one in charts} == {"2"}
+    assert {urlsplit(one).path for one in charts} == {"api/v1/views/history.svg"}
+    current = [one["href"] for _, one in world.page().elements if "aria-current" in one]
+    assert current == ["?id=a%2Fb&days=30"]
+    assert "?id=a%2Fb&days=365" in world.page().values("href")
+
+
+@pytest.mark.parametrize("days", ["0", "366", "x"])
+def test_wrong_days_are_refused(world: World, days: str) -> None:
+    refused = world.ask(days=days)
+    assert refused.refusal == (400, "bad_request")
+    assert refused.says == f"days: give a whole number from 1 to 365, not '{days}'"
+
+
+# ---- strangers' texts
+
+
+def check_id(page: Page, badge_id: str, plain: Page) -> None:
+    """Check that an id is nothing but text, in every place."""
+    assert page.structure == plain.structure
+    assert "".join(page.texts["bdi"]) == badge_id
+    assert "".join(page.texts["title"]) == f"{badge_id}: 0 views"
+    assert page.meta("og:title") == page.meta("twitter:title") == f"{badge_id}: 0 views"
+    for url in (page.meta("og:url"), page.meta("og:image"), page.values("src")[0]):
+        assert parse_qs(urlsplit(url).query, strict_parsing=True)["id"] == [badge_id]
+    encoded = quote(badge_id, safe="")
+    root = f"http://{HOST}/"
+    image = f'<img src="{root}api/v1/views.svg?id={encoded}" alt="views">'
+    assert page.lines == [
+        f"[![views]({root}api/v1/views.svg?id={encoded})]({root}s?id={encoded})",
+        f'<a href="{root}s?id={encoded}">{image}</a>',
+        f"[![views by day]({root}api/v1/views/history.svg?id={encoded})]({root}s?id={encoded})",
+    ]
+
+
+def test_a_hostile_id_is_only_text(world: World) -> None:
+    check_id(world.page(HOSTILE), HOSTILE, world.page("plain"))
+    assert "<script" not in world.ask(HOSTILE).text
+
+
+@given(
+    st.text(
+        st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs"))
+        | st.sampled_from("<>\"'&$"),
+        min_size=1,
+        max_size=60,
+    ).filter(lambda text: text.isprintable() and text.isascii() and text.strip() == text)
+)
+def test_any_id_is_only_text(badge_id: str) -> None:
+    world = World()
+    check_id(world.page(badge_id), badge_id, world.page("plain"))
+
+
+def test_it_links_to_this_server_only(world: World) -> None:
+    page = world.page("https://evil.example/")
+    for url in (*page.values("href"), *page.values("src"), *page.values("srcset")):
+        assert url.startswith(("./", "?id=", "api/v1/", f"http://{HOST}/", "data:image/svg+xml,"))
+
+
+def test_it_runs_no_script_and_is_stored_nowhere(world: World) -> None:
+    answer = world.ask()
+    policy = dict(
+        part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; ")
+    )
+    assert policy["default-src"] == "'none'"
+    assert "script-src" not in policy
+    assert policy["style-src"].startswith("'sha256-")
+    assert policy == {
+        **dict.fromkeys(("default-src", "base-uri", "form-action", "frame-ancestors"), "'none'"),
+        "style-src": policy["style-src"],
+        "img-src": "'self' data:",
+        "connect-src": "'self'",
+    }
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "script" not in {tag for tag, _ in world.page().elements}
+
+
+# ---- the link preview
+
+
+def test_a_link_preview_has_a_title_a_text_and_a_picture(world: World) -> None:
+    world.fill(DAYS, "2026-11-20")
+    page = world.page()
+    for named in ("og", "twitter"):
+        assert page.meta(f"{named}:title") == "a/b: 1,346 views"
+        assert page.meta(f"{named}:description") == page.meta("description")
+        assert page.meta(f"{named}:image") == f"http://{HOST}/s.png?id=a%2Fb"
+        assert page.meta(f"{named}:image:alt") == "a/b: 1,346 views"
+    assert page.meta("twitter:card") == "summary_large_image"
+    assert page.meta("og:url") == f"http://{HOST}/s?id=a%2Fb"
+    assert (page.meta("og:image:width"), page.meta("og:image:height")) == ("1200", "630")
+    assert page.meta("robots") == "noindex, nofollow"
+
+
+def test_the_picture_is_a_png_that_no_cache_stores(world: World) -> None:
+    world.fill(DAYS, "2026-11-20")
+    answer = world.ask(route="/s.png")
+    assert answer.response.is_binary
+    assert answer.response.body.startswith(b"\x89PNG\r\n\x1a\n")
+    assert answer.headers["Content-Type"] == "image/png"
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert world.ask("new", route="/s.png").response.body != answer.response.body
+
+
+@pytest.mark.parametrize(
+    ("headers", "public_url", "root"),
+    [
+        ({}, "", f"http://{HOST}/"),
+        ({"x_forwarded_proto": "https"}, "", f"https://{HOST}/"),
+        ({"x_forwarded_proto": "javascript"}, "", f"http://{HOST}/"),
+        ({"host": "[::1]:8000"}, "", "http://[::1]:8000/"),
+        ({"host": '"><script>'}, "https://other.example/base/", "https://other.example/base/"),
+    ],
+)
+def test_the_lines_name_the_public_url(
+    world: World, headers: dict[str, str], public_url: str, root: str
+) -> None:
+    world.settings = Settings(public_url=public_url)
+    page = world.page(headers=headers)
+    assert page.meta("og:url") == f"{root}s?id=a%2Fb"
+    assert page.lines[0].startswith(f"[![views]({root}api/v1/views.svg?id=a%2Fb)](")
+
+
+@pytest.mark.parametrize("host", ['"><script>', "a b", "a/b", "a@b", "a:b"])
+def test_a_malformed_host_is_refused(world: World, host: str) -> None:
+    assert world.ask(headers={"host": host}).refusal == (400, "bad_request")
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize("route", ["/s", "/s.png"])
+def test_errors_have_the_usual_form(world: World, route: str) -> None:
+    assert world.ask("", route).says == "the id is empty: give one like owner/name"
+    assert world.ask("a\nb", route).refusal == (400, "bad_request")
+    world.settings = Settings(ids=("owner/*",))
+    assert world.ask("a/b", route).refusal == (403, "not_counted")
+    assert world.ask("owner/name", route).status == 200
+
+    def fail(_: str) -> None:
+        raise Unavailable("throttled")
+
+    world.table.before_read = fail
+    assert world.ask("owner/name", route).refusal == (503, "unavailable")
+
+
+def test_a_process_that_only_draws_badges_does_not_import_the_page() -> None:
+    script = (
+        "import sys; import chalicelib.pages.routes; print([name for name in sys.modules"
+        " if name in ('string', 'zlib', 'html') or"
+        " name.endswith(('badge_page', 'preview', 'png', 'history', 'public_url', 'http.page'))])"
+    )
+    done = subprocess.run(  # noqa: S603  our own words
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "chalicelib" not in done.stdout

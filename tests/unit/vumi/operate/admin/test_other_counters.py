@@ -1,0 +1,289 @@
+"""The counts of other counters: their URLs, their answers as documented, and changed answers.
+
+The answers are in the form of each service's source code: the badges of komarev by PHP's poser,
+those of visitor-badge by pybadges, and the JSON of the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from chalicelib.counting.ids import BadIdError
+from chalicelib.outgoing.http_client import Answer, CallError
+from chalicelib.settings import COUNTERS as DROP_INS
+from vumi.operate.admin import other_counters
+from vumi.operate.admin.other_counters import COUNTERS, NotReadError, ReadCount
+
+
+def poser(label: str, value: str) -> bytes:
+    """Return a badge of badges/poser in the style flat, as komarev sends it."""
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="137" height="20">
+    <linearGradient id="b" x2="0" y2="100%">
+        <stop offset="0" stop-color="#bbb" stop-opacity=".1"/>
+        <stop offset="1" stop-opacity=".1"/>
+    </linearGradient>
+    <g fill="#fff" text-anchor="middle" font-family="DejaVu Sans,Verdana,Geneva,sans-serif"
+       font-size="11">
+        <text x="42.5" y="15" fill="#010101" fill-opacity=".3">{label}</text>
+        <text x="42.5" y="14">{label}</text>
+        <text x="109.5" y="15" fill="#010101" fill-opacity=".3">{value}</text>
+        <text x="109.5" y="14">{value}</text>
+    </g>
+</svg>""".encode()
+
+
+def pybadges(label: str, value: str) -> bytes:
+    """Return a badge of pybadges, as visitor-badge sends it."""
+    return (
+        '<svg height="20" width="107.6" xmlns="http://www.w3.org/2000/svg">'
+        '<g fill="#fff" font-family="DejaVu Sans,Verdana,Geneva,sans-serif" font-size="110">'
+        '<text fill="#010101" fill-opacity=".3" textLength="470.0" transform="scale(0.1)" x="295.0"'
+        f' y="150">{label}</text>'
+        f'<text textLength="470.0" transform="scale(0.1)" x="295.0" y="140">{label}</text>'
+        f'<text fill="#010101" fill-opacity=".3" x="817.0" y="150">{value}</text>'
+        f'<text textLength="385.0" x="817.0" y="140">{value}</text></g></svg>'
+    ).encode()
+
+
+def encoded(document: object) -> bytes:
+    return json.dumps(document).encode()
+
+
+HITS_SH = {
+    "total": 4_321,
+    "monthly": 50,
+    "weekly": 7,
+    "items": [
+        {
+            "from": "2026-01-01",
+            "to": "2026-01-02",
+            "data": [{"value": 1, "day": "2026-01-02"}, {"value": 6, "day": "2026-01-01"}],
+        }
+    ],
+}
+DWYL = {
+    "color": "lightgrey",
+    "label": "hits",
+    "message": "4321",
+    "schemaVersion": 1,
+    "style": "flat",
+}
+HISTORY = {
+    "total_hits": 4_321,
+    "today_hits": 3,
+    "history": [{"hit_count": 3, "hit_date": "2026-11-22T00:00:00.000Z", "is_today": 1}],
+}
+LAOBI = "https://visitor-badge.laobi.icu/badge"
+RECORDED: list[tuple[str, str, str, bytes]] = [
+    (
+        "komarev",
+        "octocat",
+        "https://komarev.com/ghpvc/?username=octocat&label=views",
+        poser("views", "4,321"),
+    ),
+    (
+        "hits.sh",
+        "https://github.com/silentsoft/hits/",
+        "https://hits.sh/api/urns/github.com/silentsoft/hits",
+        encoded(HITS_SH),
+    ),
+    ("dwyl", "dwyl/hits", "https://hits.dwyl.com/dwyl/hits.json", encoded(DWYL)),
+    (
+        "visitor-badge",
+        "jwenjian.visitor-badge",
+        f"{LAOBI}?page_id=jwenjian.visitor-badge&left_text=views&query_only=true",
+        pybadges("views", "4321"),
+    ),
+    (
+        "moe-counter",
+        "@demo.page",
+        "https://count.getloli.com/record/@demo.page",
+        encoded({"name": "demo.page", "num": 4_321}),
+    ),
+    (
+        "hit-counter",
+        "https://example.com/a?b=c",
+        "https://hitcounter.pythonanywhere.com/nocount?url=https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc",
+        b"4321",
+    ),
+    (
+        "hitscounter",
+        "https://github.com/donaldzou/hits-counter",
+        "https://hitscounter.dev/api/history?url=https%3A%2F%2Fgithub.com%2Fdonaldzou%2Fhits-counter",
+        encoded(HISTORY),
+    ),
+]
+
+
+class FakeClient:
+    """A client with one answer, or a failure; `urls` records its requests."""
+
+    def __init__(self, answer: Callable[[], Answer]) -> None:
+        self.urls: list[str] = []
+        self._answer = answer
+
+    def call(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+        assert (method, headers) == ("GET", {"Accept-Encoding": "identity"})
+        self.urls.append(url)
+        return self._answer()
+
+
+def read(service: str, page: str, body: bytes, address: str = "") -> tuple[ReadCount, list[str]]:
+    client = FakeClient(lambda: Answer(200, "", body))
+    return other_counters.read(client, service, page, "here", address), client.urls
+
+
+def refusal(service: str, body: bytes | None, status: int = 200) -> str:
+    client = FakeClient(lambda: Answer(status, "", body))
+    with pytest.raises(NotReadError) as failure:
+        other_counters.read(client, service, "octocat", "here")
+    return str(failure.value).removeprefix(f"{service} has not given the count of octocat: ")
+
+
+@pytest.mark.parametrize(("service", "page", "url", "body"), RECORDED)
+def test_a_count_is_read_by_one_request(service: str, page: str, url: str, body: bytes) -> None:
+    assert read(service, page, body) == (ReadCount(page, "here", 4_321), [url])
+
+
+def test_every_service_has_a_recorded_answer() -> None:
+    assert [service for service, *_ in RECORDED] == list(COUNTERS)
+    assert set(DROP_INS) - set(COUNTERS) == {"seeyoufarm"}
+
+
+def test_a_copy_of_a_service_has_another_address() -> None:
+    _, urls = read("komarev", "a", poser("views", "1"), "https://counter.example/base/")
+    assert urls == ["https://counter.example/base/ghpvc/?username=a&label=views"]
+
+
+@pytest.mark.parametrize(
+    ("service", "page", "url"),
+    [
+        ("komarev", "a&b=c", "https://komarev.com/ghpvc/?username=a%26b%3Dc&label=views"),
+        ("dwyl", "ü/a b?c", "https://hits.dwyl.com/%C3%BC/a%20b%3Fc.json"),
+        ("moe-counter", "a/../b", "https://count.getloli.com/record/@a%2F..%2Fb"),
+    ],
+)
+def test_a_page_stays_in_its_place_of_the_url(service: str, page: str, url: str) -> None:
+    body = next(body for one, _, _, body in RECORDED if one == service)
+    assert read(service, page, body)[1] == [url]
+
+
+@pytest.mark.parametrize(
+    ("service", "body", "reason"),
+    [
+        (
+            "komarev",
+            poser("views", "1.2k"),
+            "the count must be a whole number from 0 to 1000000000000000, not '1.2k'",
+        ),
+        (
+            "komarev",
+            poser("views", "1,23"),
+            "the count must be a whole number from 0 to 1000000000000000, not '1,23'",
+        ),
+        (
+            "komarev",
+            poser("Profile views", "5"),
+            "the answer is no badge with the label views, but has ['Profile views', '5']",
+        ),
+        (
+            "komarev",
+            b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>',
+            "the answer is no badge with the label views, but has []",
+        ),
+        (
+            "visitor-badge",
+            pybadges("Error", "Count API Failed"),
+            "the answer is no badge with the label views, but has ['Error', 'Count API Failed']",
+        ),
+        (
+            "komarev",
+            poser("views", "5") + poser("views", "6"),
+            "the answer is no badge with the label views, but has ['views', '5', '6']",
+        ),
+        ("komarev", b"\xff\xfe", "the answer is not UTF-8"),
+        ("hits.sh", b"<html>", "the answer is not JSON"),
+        ("hits.sh", b"[" * 100_000, "the answer is not JSON"),
+        ("hits.sh", b'{"total": ' + b"9" * 5_000 + b"}", "the answer is not JSON"),
+        ("hits.sh", b"[]", "the answer has no field total"),
+        ("hits.sh", b"{}", "the answer has no field total"),
+        (
+            "hits.sh",
+            b'{"total": 5.0}',
+            "the count must be a whole number from 0 to 1000000000000000, not '5.0'",
+        ),
+        (
+            "hits.sh",
+            b'{"total": true}',
+            "the count must be a whole number from 0 to 1000000000000000, not 'True'",
+        ),
+        (
+            "dwyl",
+            encoded({"schemaVersion": 1, "label": "hits", "message": "invalid url"}),
+            "the count must be a whole number from 0 to 1000000000000000, not 'invalid url'",
+        ),
+        (
+            "moe-counter",
+            b'{"name": "a", "num": -1}',
+            "the count must be a whole number from 0 to 1000000000000000, not '-1'",
+        ),
+        (
+            "hit-counter",
+            b"1000000000000001",
+            "the count must be a whole number from 0 to 1000000000000000, not '1000000000000001'",
+        ),
+    ],
+)
+def test_an_answer_in_another_form_is_refused(service: str, body: bytes, reason: str) -> None:
+    assert refusal(service, body) == reason
+
+
+@pytest.mark.parametrize(
+    ("service", "body"),
+    [
+        ("komarev", poser("views", "0")),
+        ("hitscounter", b'{"total_hits": 0, "today_hits": 0, "history": []}'),
+        ("dwyl", encoded(DWYL | {"message": "1"})),
+    ],
+)
+def test_a_page_that_nobody_has_viewed_is_a_wrong_name(service: str, body: bytes) -> None:
+    """A service that counts a reading answers 1 for it."""
+    assert refusal(service, body) == "it has no views there; check the name"
+
+
+def test_a_refusal_or_an_endless_answer_is_said() -> None:
+    assert refusal("hits.sh", b"", 301) == "answered 301, and redirects are not followed"
+    assert refusal("hits.sh", b"", 404) == "answered 404"
+    assert refusal("hits.sh", None) == (
+        "the answer can't be read to its end, or is longer than 1024 KiB"
+    )
+
+
+def test_a_failure_of_the_network_is_said() -> None:
+    def fail() -> Answer:
+        raise CallError("no answer within 10 s")
+
+    with pytest.raises(NotReadError, match=r"^komarev .* octocat: no answer within 10 s$"):
+        other_counters.read(FakeClient(fail), "komarev", "octocat", "here")
+
+
+@pytest.mark.parametrize(
+    ("service", "page", "badge_id"),
+    [
+        ("komarev", "octocat", "octocat/octocat"),
+        ("hits.sh", "https://github.com/octocat/hello/", "github.com/octocat/hello"),
+        ("moe-counter", "demo", "@demo"),
+        ("moe-counter", "@demo", "@demo"),
+        ("hit-counter", "https://example.com/a?b=c", "example.com/a"),
+    ],
+)
+def test_a_page_has_the_id_that_its_url_has_here(service: str, page: str, badge_id: str) -> None:
+    assert other_counters.badge_id_of(service, page) == badge_id
+
+
+def test_a_page_without_an_id_is_refused() -> None:
+    with pytest.raises(BadIdError):
+        other_counters.badge_id_of("hits.sh", "https://")

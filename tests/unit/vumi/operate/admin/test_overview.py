@@ -1,0 +1,316 @@
+"""The overview has the numbers that the badges and their histories show, on both engines."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.counting import badge_count, keys
+from chalicelib.counting.badge_count import MAX_LIVE
+from chalicelib.counting.count_at_once import AtOnceCounter
+from chalicelib.history import history
+from chalicelib.http import tokens
+from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners.errors import OwnerError
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from simulation.clocks import NOON
+from simulation.views import (
+    AT_NOON,
+    BADGE,
+    DAY,
+    WINDOWS,
+    fold,
+    put_summary,
+    put_views,
+    shown,
+    store,
+    view,
+)
+from tests.profile import cases
+from vumi.operate.admin import overview
+from vumi.operate.admin.overview import BadgeOverview, By, Totals
+from vumi.storage.badges import count_seen, read_badges
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable, all_items
+
+MINUTE = 60_000
+FIRST_OF_MONTH = NOON - 13 * DAY
+SECRET = "a" * 40
+
+
+@pytest.fixture(params=["a file", "items"])
+def read(request: pytest.FixtureRequest, database: Database) -> Callable[..., list[BadgeOverview]]:
+    """Return the overview of the file by queries, or of its items as a scan returns them."""
+
+    def read(now: float = NOON) -> list[BadgeOverview]:
+        if request.param == "items":
+            return list(overview.of_items(all_items(database), now))
+        return list(overview.of_file(database.read, now))
+
+    return read
+
+
+def claim(table: Table, badge_id: str = BADGE) -> finding.OwnedBadge:
+    secret = claiming.claim(table, badge_id, 0, NOON).secret
+    return finding.authenticate(table, badge_id, secret)
+
+
+def count_at_once(table: Table, *times: int, now: float = NOON) -> None:
+    hot = [view(at, place, hot=True) for place, at in enumerate(times)]
+    AtOnceCounter(table, WINDOWS, lambda: now).count(BADGE, hot)
+
+
+def test_a_table_without_badges_has_none(read: Callable[..., list[BadgeOverview]]) -> None:
+    assert read() == []
+
+
+def test_a_badge_has_its_views_in_total_this_month_today_and_now(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    put_summary(table, base=1_000, created=5)
+    put_views(
+        table,
+        AT_NOON - 20 * DAY * 1000,
+        AT_NOON - 2 * DAY * 1000,
+        AT_NOON - 60 * MINUTE,
+        AT_NOON - 6 * MINUTE,
+        AT_NOON - 5 * MINUTE,
+        AT_NOON - MINUTE,
+    )
+    expected = BadgeOverview(BADGE, (BADGE,), 1_006, 5, 4, 2, created=5)
+    assert read() == [expected]
+    for folded_at in (NOON - 19 * DAY, NOON - DAY, NOON):
+        fold(table, folded_at)
+    assert read() == [expected]
+
+
+def test_a_month_begins_at_its_first_day(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    midnight = int(FIRST_OF_MONTH - 12 * 3_600) * 1000
+    put_views(table, midnight - 1, midnight, midnight + DAY * 1000)
+    for folded_at in (FIRST_OF_MONTH, NOON):
+        fold(table, folded_at)
+        assert [badge.month for badge in read()] == [2]
+
+
+def test_a_view_that_is_counted_at_once_is_of_now(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    count_at_once(table, AT_NOON - 6 * MINUTE, AT_NOON - 1, AT_NOON)
+    assert [(badge.now, badge.today, badge.total) for badge in read()] == [(2, 3, 3)]
+
+
+def test_a_renamed_badge_has_its_names_and_is_one_badge(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    changing.change(table, claim(table), BadgeChange(name="hubot", frozen=True), NOON)
+    store(table, view(AT_NOON + 10 * MINUTE))
+    count_at_once(table, AT_NOON + 9 * MINUTE, now=NOON + 600)
+    [badge] = read(NOON + 600)
+    assert (badge.badge_id, badge.names, badge.name) == (BADGE, (BADGE, "hubot"), "hubot")
+    assert (badge.owned, badge.frozen, badge.total, badge.now) == (True, True, 2, 2)
+
+
+def test_a_view_counted_at_once_under_another_name_is_of_its_badge(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    changing.change(table, claim(table), BadgeChange(name="hubot"), NOON)
+    late = view(AT_NOON + 10 * MINUTE, badge_id="hubot", hot=True)
+    AtOnceCounter(table, WINDOWS, lambda: NOON + 600).count("hubot", [late])
+    assert [(badge.badge_id, badge.now) for badge in read(NOON + 600)] == [(BADGE, 1)]
+
+
+def test_a_reset_begins_at_0_in_every_period(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    put_views(table, AT_NOON - DAY * 1000, AT_NOON - 10 * MINUTE, AT_NOON)
+    fold(table, NOON)
+    owned = finding.OwnedBadge(BADGE, "0" * 64, (BADGE,))
+    table.put_all([{"PK": keys.partition(BADGE), "SK": keys.OWNER, "digest": "0" * 64}])
+    changing.change(table, owned, BadgeChange(reset=True), NOON)
+    assert [(one.total, one.month, one.today, one.now) for one in read(NOON + 1)] == [(0, 0, 0, 0)]
+
+
+def test_days_of_an_earlier_life_do_not_count(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    put_summary(table, count=1, reset=9, today={"day": "2026-03-14", "h00": 1})
+    for day, reset in (("2026-03-12", 9), ("2026-03-13", 0)):
+        place = keys.day(BADGE, day)
+        item: Item = {
+            "PK": place.pk,
+            "SK": place.sk,
+            "views": 5,
+            "h00": 5,
+            "version": 1,
+            "reset": reset,
+        }
+        table.put_all([item])
+    assert [badge.month for badge in read()] == [6]
+
+
+def test_a_badge_shows_no_more_live_views_than_its_visitors_see(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    put_views(table, *range(AT_NOON, AT_NOON + MAX_LIVE + 1))
+    assert [badge.total for badge in read()] == [shown(table)] == [MAX_LIVE]
+
+
+def test_a_deleted_badge_is_no_badge_until_it_has_views(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    deleting.delete(table, claim(table), NOON, WINDOWS.retention)
+    assert read() == []
+    put_views(table, AT_NOON + MINUTE)
+    assert [(badge.total, badge.owned) for badge in read()] == [(1, False)]
+
+
+def test_other_items_are_no_badges(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    for pk, sk in (("TIMER#a", "TIMER"), ("WALLET#a", "WALLET"), ("USER$", "VIEWS")):
+        table.put_all([{"PK": pk, "SK": sk}])
+    assert read() == []
+
+
+def test_the_file_is_read_in_queries_of_some_badges(database: Database, table: SqliteTable) -> None:
+    for place in range(7):
+        put_summary(table, f"badge-{place}", count=place)
+    limits = []
+
+    def read(sql: str, arguments: Sequence[object]) -> list[tuple[object, ...]]:
+        limits.append(arguments[-1])
+        return database.read(sql, arguments)
+
+    found = read_badges(read, "2026-03-01", 3)
+    assert [badge.badge_id for badge in found] == [f"badge-{place}" for place in range(7)]
+    assert limits == [3, 3, 3, 3]
+
+
+def test_days_of_earlier_months_are_not_read(database: Database, table: SqliteTable) -> None:
+    for day in ("2026-02-28", "2026-03-01"):
+        place = keys.day(BADGE, day)
+        table.put_all([{"PK": place.pk, "SK": place.sk, "views": 1, "h00": 1, "version": 2}])
+    [badge] = read_badges(database.read, "2026-03-01")
+    assert badge.days == [{"SK": "DAY#2026-03-01", "views": 1, "reset": 0}]
+
+
+def test_only_the_latest_markers_of_counted_views_are_read(
+    database: Database, table: SqliteTable
+) -> None:
+    count_at_once(table, AT_NOON - 1, AT_NOON, AT_NOON + 1)
+    assert count_seen(database.read, AT_NOON) == {BADGE: 2}
+
+
+def numbers(views: Iterable[int]) -> Iterator[BadgeOverview]:
+    return (BadgeOverview(f"b{at}", (f"b{at}",), n, n + 1, 9 - n, 7) for at, n in enumerate(views))
+
+
+@pytest.mark.parametrize(
+    ("by", "ids"),
+    [
+        (By.TOTAL, ["b1", "b3", "b2"]),
+        (By.MONTH, ["b1", "b3", "b2"]),
+        (By.TODAY, ["b0", "b2", "b1"]),
+        (By.NOW, ["b0", "b1", "b2"]),
+    ],
+)
+def test_the_highest_come_first_and_equal_ones_by_id(by: By, ids: list[str]) -> None:
+    assert [badge.badge_id for badge in overview.top(numbers([1, 5, 2, 5]), by, 3)] == ids
+
+
+def test_the_totals_are_sums_over_all_that_passed() -> None:
+    totals = Totals()
+    assert overview.top(totals.passing(numbers([1, 5, 2])), By.TOTAL, 1)[0].total == 5
+    assert totals == Totals(badges=3, total=8, month=11, today=19, now=21)
+
+
+def test_the_memory_does_not_grow_with_the_number_of_badges() -> None:
+    def peak(badges: int) -> int:
+        tracemalloc.start()
+        overview.top(numbers(range(badges)), By.TOTAL, 10)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert peak(20_000) < 2 * peak(2_000)
+
+
+@pytest.mark.parametrize(
+    ("searched", "found"), [("HUB", True), ("octo", True), ("b\n", False), ("", True)]
+)
+def test_a_search_finds_any_name_in_any_case(searched: str, *, found: bool) -> None:
+    assert BadgeOverview("octocat", ("octocat", "Hubot"), 0, 0, 0, 0).has(searched) is found
+
+
+# ---- the same numbers as a badge and its history, whatever happened before
+
+ACTIONS = ("view", "view", "view", "hot", "fold", "reset", "rename", "delete", "claim")
+STEPS = st.lists(
+    st.tuples(st.sampled_from(ACTIONS), st.sampled_from(("a", "b", "c")), st.integers(0, 3 * DAY)),
+    max_size=30,
+)
+
+
+def act(table: Table, action: str, badge_id: str, now: float, place: int) -> None:
+    """Do one step of a history as the routes and the consumers do it."""
+    match action:
+        case "view" | "hot":
+            # A visitor's view is later than the watermark that they read.
+            watermark = badge_count.read(table, badge_id).summary.watermark
+            taken = view(max(int(now * 1000), watermark + 1), place, badge_id)
+            if action == "view":
+                store(table, taken, now=now)
+            else:
+                hot = replace(taken, hot=True)
+                AtOnceCounter(table, WINDOWS, lambda: now).count(badge_id, [hot])
+        case "fold":
+            fold(table, now, badge_id)
+        case "claim":
+            claiming.claim(table, badge_id, 10, now, tokens.digest(SECRET))
+        case _:
+            owned = finding.authenticate(table, badge_id, SECRET)
+            if action == "delete":
+                deleting.delete(table, owned, now, WINDOWS.retention)
+            else:
+                change = {"reset": {"reset": True}, "rename": {"name": badge_id * 2}}[action]
+                changing.change(table, owned, BadgeChange(**change), now)  # type: ignore[arg-type]
+
+
+def expected(table: Table, badge: BadgeOverview, now: float) -> tuple[int, int, int]:
+    """Return what the badge shows, and its history of this month and of today."""
+    by_day = history.read(table, badge.badge_id, 31, now).buckets
+    month = [one.views for one in by_day if one.start.month == by_day[-1].start.month]
+    return shown(table, badge.badge_id), sum(month), month[-1]
+
+
+@settings(max_examples=cases(60), deadline=None)
+@given(STEPS)
+def test_after_any_history_the_numbers_are_those_of_the_badges(
+    steps: list[tuple[str, str, int]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        database = Database(Path(folder) / FILE)
+        table, now = SqliteTable(database), FIRST_OF_MONTH - 3 * DAY
+        for place, (action, badge_id, wait) in enumerate(steps):
+            now += wait
+            try:
+                act(table, action, badge_id, now, place)
+            except OwnerError:  # a claim of a viewed badge, a change of an unclaimed one
+                continue
+        by_queries = list(overview.of_file(database.read, now))
+        by_scan = list(overview.of_items(all_items(database), now))
+        assert sorted(by_scan, key=lambda one: one.badge_id) == by_queries
+        for badge in by_queries:
+            assert (badge.total, badge.month, badge.today) == expected(table, badge, now)
+        database.close()

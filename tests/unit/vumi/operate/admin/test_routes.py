@@ -1,0 +1,265 @@
+"""The routes of the operator's page: public text, and data for operators alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.events.event import Status, batch
+from chalicelib.http import page
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.messages import Request
+from chalicelib.http.query import parse
+from chalicelib.http.routing import RouteTable
+from chalicelib.http.tokens import digest
+from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
+from chalicelib.units import Seconds
+from chalicelib.version import VERSION
+from simulation.clocks import NOON, Clock
+from simulation.resources import GivenResources
+from simulation.views import AT_NOON, put_summary, put_views
+from tests.unit.http_requests import Answer
+from vumi.operate.admin import overview
+from vumi.operate.admin import routes as admin
+from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made
+from vumi.operate.admin.routes import FAILED_EVENTS, Admin
+from vumi.server.common_commits import ADMIN_DATA as DATA
+from vumi.storage.database import Database
+from vumi.storage.file_sizes import FileSizes
+from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
+from vumi.storage.table import SqliteTable
+
+TOKEN = "a" * 43
+USERS = "b" * 43
+
+
+@dataclass
+class MadeOverview:
+    """An overview that is made for each request, unless it fails."""
+
+    database: Database
+    failure: str = ""
+    is_ready: bool = True
+
+    def refresh(self, now: Seconds) -> Made | None:
+        totals = overview.Totals()
+        self.badges = list(totals.passing(overview.of_file(self.database.read, now)))
+        return Made(now, 0.1, totals) if self.is_ready else None
+
+    def read(self, query: BadgeQuery) -> BadgePage:
+        self.query = query
+        return BadgePage(self.badges, len(self.badges))
+
+
+@pytest.fixture
+def made(database: Database) -> MadeOverview:
+    return MadeOverview(database)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(NOON)
+
+
+Get = Callable[..., Answer]
+
+
+@pytest.fixture
+def get(database: Database, made: MadeOverview, clock: Clock) -> Get:
+    """Send requests to the routes of a server that starts at noon."""
+    table = RouteTable(Admin(database, made, clock).routes)
+    resources = GivenResources(
+        SqliteTable(database),
+        settings=Settings(api_token_digests=frozenset({digest(TOKEN)})),
+        clock=clock,
+    )
+
+    def get(target: str = DATA, token: str = TOKEN, method: str = "GET") -> Answer:
+        path, _, query = target.partition("?")
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        request = Request(method, path, query=parse(query), headers=headers)
+        return Answer(dispatch(table, request, resources))
+
+    return get
+
+
+def test_the_page_is_public_and_runs_nothing_but_its_own_script(get: Get) -> None:
+    answer = get("/admin", token="")
+    assert answer.status == 200
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy == page.policy(answer.text)
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search("https?://(?!www.w3.org/2000/svg)", answer.text)
+    assert not re.search(r'\b(style|on\w+)="', answer.text)
+    assert get("/admin", token="", method="HEAD").status == 200
+
+
+def test_text_of_others_is_never_parsed_as_html() -> None:
+    text = admin.FILE.read_text(encoding="utf-8")
+    assert not re.search("innerHTML|outerHTML|insertAdjacentHTML|document.write|eval", text)
+
+
+@pytest.mark.parametrize("address", [DATA, f"{DATA}/badges"])
+@pytest.mark.parametrize(("token", "status"), [("", 401), ("c" * 43, 403), (USERS, 403)])
+def test_only_an_operator_gets_the_data(
+    database: Database, get: Get, address: str, token: str, status: int
+) -> None:
+    user = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+    item: Item = {"PK": f"TOKEN#{digest(USERS)}", "SK": "TOKEN", "role": "user", "user": user}
+    SqliteTable(database).put_all([item])
+    assert get(address, token).refusal[0] == status
+    assert get(address).status == 200
+
+
+@pytest.mark.parametrize("address", ["/admin", DATA, f"{DATA}/badges"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_can_be_changed(get: Get, address: str, method: str) -> None:
+    assert get(address, method=method).refusal == (405, "method_not_allowed")
+
+
+def test_the_data_has_the_version_the_uptime_and_the_size_of_the_file(
+    database: Database, get: Get, clock: Clock
+) -> None:
+    FileSizes(database, clock).step()
+    clock.now += 90
+    body = get().body
+    assert body["version"] == VERSION
+    assert (body["started"], body["now"]) == (
+        "2026-03-14T12:00:00.000Z",
+        "2026-03-14T12:01:30.000Z",
+    )
+    assert body["file"]["name"] == str(database.path)
+    assert body["file"]["bytes"] > 4_096
+    assert [one["day"] for one in body["file"]["days"]] == ["2026-03-14"]
+
+
+def test_the_data_has_the_dead_letters_of_each_queue(database: Database, get: Get) -> None:
+    for name in ("orders", f"views{DEAD_LETTERS}", f"views{DEAD_LETTERS}", "views"):
+        SqliteQueue(database, name, lambda: NOON).send("{}")
+    assert get().body["queues"] == [
+        {"queue": "orders", "messages": 1, "dead_letters": 0},
+        {"queue": "views", "messages": 1, "dead_letters": 2},
+    ]
+
+
+def failed_event(place: int, **attributes: Any) -> dict[str, Any]:
+    event_id = f"event-{place}"
+    return {
+        "PK": f"TIMER#{event_id}",
+        "SK": "TIMER",
+        "at": AT_NOON,
+        "created": AT_NOON,
+        "payload": '{"secret": 1}',
+        "request": "r",
+        "kind": "url",
+        "address": "https://example.com/",
+        "status": "ERROR",
+        "tries": 1,
+        "attempts": [{"started": AT_NOON, "ended": AT_NOON + 5, "code": 0, "error": "refused"}],
+        "batch": batch(Status.ERROR, event_id),
+        "due": AT_NOON + place,
+        **attributes,
+    }
+
+
+def test_the_latest_failed_events_have_their_last_error_and_no_payload(
+    database: Database, get: Get
+) -> None:
+    places = range(FAILED_EVENTS + 5)
+    SqliteTable(database).put_all([failed_event(place, batch="ERROR#0") for place in places])
+    failed = get().body["failed_events"]
+    assert failed["failed"] == FAILED_EVENTS + 5
+    last = [f"event-{place}" for place in reversed(range(5, FAILED_EVENTS + 5))]
+    assert [event["id"] for event in failed["latest"]] == last
+    assert failed["latest"][0] == {
+        "id": f"event-{FAILED_EVENTS + 4}",
+        "target": {"url": "https://example.com/"},
+        "at": "2026-03-14T12:00:00.000Z",
+        "failed": "2026-03-14T12:00:00.005Z",
+        "attempts": 1,
+        "error": "refused",
+    }
+
+
+def test_the_state_is_read_once_in_two_seconds(database: Database, get: Get, clock: Clock) -> None:
+    def failed() -> int:
+        return int(get().body["failed_events"]["failed"])
+
+    assert failed() == 0
+    SqliteTable(database).put_all([failed_event(1)])
+    clock.now += 1.9
+    assert failed() == 0
+    clock.now += 0.1
+    assert failed() == 1
+
+
+def test_badges_have_their_numbers_and_their_views_by_day(database: Database, get: Get) -> None:
+    table = SqliteTable(database)
+    put_summary(table, count=7, today={"day": "2026-03-13", "h01": 2}, watermark=AT_NOON - 1)
+    put_views(table, AT_NOON)
+    body = get(f"{DATA}/badges").body
+    assert body["overview"] == {
+        "ready": True,
+        "at": "2026-03-14T12:00:00.000Z",
+        "badges": 1,
+        "total": 8,
+        "month": 3,
+        "today": 1,
+        "now": 1,
+    }
+    assert body["found"] == 1
+    [badge] = body["badges"]
+    assert (badge["id"], badge["total"], badge["month"], badge["now"]) == ("octocat", 8, 3, 1)
+    assert badge["days"] == [*[0] * 28, 2, 1]
+
+
+def test_before_the_first_overview_it_is_not_ready(get: Get, made: MadeOverview) -> None:
+    made.is_ready, made.failure = False, "the disk is full"
+    body = get(f"{DATA}/badges").body
+    assert body == {"overview": {"ready": False, "failure": "the disk is full"}}
+
+
+def test_badges_are_searched_sorted_and_paged(get: Get, made: MadeOverview) -> None:
+    get(f"{DATA}/badges?search=octo%2F&sort=today&offset=50&limit=100")
+    assert made.query == BadgeQuery("octo/", overview.By.TODAY, 50, 100)
+    get(f"{DATA}/badges?search=&sort=")
+    assert made.query == BadgeQuery()
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("sort=name", "sort: give now, today, month, total, not 'name'"),
+        ("limit=101", "limit: give a whole number from 1 to 100, not '101'"),
+        ("limit=0", "limit: give a whole number from 1 to 100, not '0'"),
+        ("offset=-1", "offset: give a whole number from 0 to 1000000000, not '-1'"),
+        ("offset=9999999999999", "offset: give a whole number from 0 to 1000000000, not"),
+        ("search=" + "x" * 201, "search: give at most 200 characters, not 201"),
+        ("search=%00", "search: it has a control character: leave it out"),
+        ("limit=1&limit=2", "limit: give one, not 2"),
+    ],
+)
+def test_a_wrong_query_is_refused_in_words(get: Get, query: str, says: str) -> None:
+    answer = get(f"{DATA}/badges?{query}")
+    assert answer.refusal == (400, "bad_request")
+    assert answer.says.startswith(says)
+
+
+def test_without_events_no_failed_events_are_shown(
+    database: Database, made: MadeOverview, clock: Clock
+) -> None:
+    resources = GivenResources(SqliteTable(database), settings=Settings(events=False), clock=clock)
+    response = Admin(database, made, clock).get_data(Request("GET", DATA), resources)
+    assert json.loads(response.body)["failed_events"] is None
+
+
+def test_the_page_is_in_the_package() -> None:
+    assert Path(str(admin.__file__)).with_name("admin.html") == admin.FILE

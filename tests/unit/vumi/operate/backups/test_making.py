@@ -1,0 +1,322 @@
+"""`backup` copies a data folder completely or not at all, and overwrites nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from chalicelib.storage.items import Key
+from tests.unit.vumi.operate.check.test_check import break_page, snapshot
+from vumi.operate.backups import making
+from vumi.operate.backups.copying import BackupError
+from vumi.storage.archive import FOLDER, UNFINISHED, FolderArchive
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
+
+BADGE = {"PK": "USER#a", "SK": "VIEWS"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    put(folder, 7)
+    archive = FolderArchive(folder / FOLDER)
+    archive.put("journal/malformed/one.jsonl.gz", b"kept as it is")
+    (folder / FOLDER / UNFINISHED).write_bytes(b"half an obj")
+    (folder / "secrets.json").write_text("{}")
+    return folder
+
+
+def put(folder: Path, count: int) -> None:
+    with closing(Database(folder / FILE)) as database:
+        SqliteTable(database).put_all([{**BADGE, "base": count}])
+
+
+def count(folder: Path) -> object:
+    with closing(Database(folder / FILE)) as database:
+        item = SqliteTable(database).get(Key("USER#a", "VIEWS"))
+    return item and item["base"]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_backup_is_complete_and_can_be_the_data_folder(folder: Path, tmp_path: Path) -> None:
+    made = making.make(folder, tmp_path / "one")
+    assert made.objects == 1
+    assert files(tmp_path / "one") == [
+        "archive/journal/malformed/one.jsonl.gz",
+        "secrets.json",
+        FILE,
+    ]
+    assert count(tmp_path / "one") == 7
+    assert names(tmp_path) == ["data", "one"]
+
+
+def test_only_its_owner_may_read_it(folder: Path, tmp_path: Path) -> None:
+    making.make(folder, tmp_path / "one")
+    made = [tmp_path / "one", *(tmp_path / "one").rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
+
+
+def test_commits_that_are_only_in_the_wal_are_in_the_backup(folder: Path, tmp_path: Path) -> None:
+    with closing(Database(folder / FILE)) as database:
+        SqliteTable(database).put_all([{**BADGE, "base": 8}])
+        making.make(folder, tmp_path / "one")
+    assert files(tmp_path / "one")[-1] == FILE
+    assert count(tmp_path / "one") == 8
+
+
+def test_an_entry_that_moves_to_the_archive_during_a_backup_is_in_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    """It is in the file or in the archive. With the archive first, it might be in neither."""
+
+    def archived() -> None:
+        put(folder, 8)
+        FolderArchive(folder / FOLDER).put("journal/malformed/two.jsonl.gz", b"left the table")
+
+    assert making.make(folder, tmp_path / "one", on_file_copied=archived).objects == 2
+    assert count(tmp_path / "one") == 7
+
+
+def test_an_older_backup_is_never_replaced(folder: Path, tmp_path: Path) -> None:
+    making.make(folder, tmp_path / "one")
+    put(folder, 8)
+    with pytest.raises(BackupError, match="one exists; give another name, or use --keep"):
+        making.make(folder, tmp_path / "one")
+    assert count(tmp_path / "one") == 7
+
+
+@pytest.mark.parametrize("name", ["data", "", "data/one", "data/archive/one"])
+def test_a_backup_is_not_made_around_or_in_the_data(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    before = files(tmp_path)
+    with pytest.raises(BackupError, match="give another"):
+        making.make(folder, tmp_path / name)
+    assert files(tmp_path) == before
+
+
+def test_a_wrong_file_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
+    break_page(folder / FILE)
+    with pytest.raises(BackupError, match=r"data was removed because its check failed: .* check"):
+        making.make(folder, tmp_path / "one")
+    assert names(tmp_path) == ["data"]
+
+
+def test_a_file_that_can_not_be_read_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
+    (folder / FILE).write_bytes(b"a diary, no database" * 99)
+    with pytest.raises(BackupError, match="one failed: SQLite: file is not a database"):
+        making.make(folder, tmp_path / "one")
+    assert names(tmp_path) == ["data"]
+
+
+def test_a_folder_that_can_not_be_created_is_reported(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match=r"failed: .Errno 2. No such file"):
+        making.make(folder, tmp_path / "no" / "such")
+
+
+LEFT = f".one.{'0' * 32}.part"
+"""The name of an unfinished backup."""
+STRANGER = 65_534
+"""The id of another user, nobody's."""
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+
+
+@pytest.mark.parametrize("left", [LEFT, LEFT.replace("part", "old")])
+def test_the_next_backup_removes_what_a_killed_one_left(
+    folder: Path, tmp_path: Path, left: str
+) -> None:
+    (tmp_path / left / FOLDER).mkdir(parents=True)
+    (tmp_path / left).chmod(0o700)
+    (tmp_path / left / FILE).write_bytes(b"half a file")
+    making.make(folder, tmp_path / "one")
+    assert count(tmp_path / "one") == 7
+    assert names(tmp_path) == ["data", "one"]
+
+
+def test_two_backups_of_one_name_do_not_mix(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / LEFT).mkdir(mode=0o700)
+    (tmp_path / LEFT / FILE).write_bytes(b"half a file")
+    opened = os.open(tmp_path / LEFT, os.O_RDONLY)
+    fcntl.flock(opened, fcntl.LOCK_EX)
+    making.make(folder, tmp_path / "one")
+    os.close(opened)
+    assert (tmp_path / LEFT / FILE).read_bytes() == b"half a file"
+    assert count(tmp_path / "one") == 7
+
+
+def test_of_two_concurrent_backups_of_one_name_the_first_to_end_stays(
+    folder: Path, tmp_path: Path
+) -> None:
+    def second() -> None:
+        put(folder, 8)
+        making.make(folder, tmp_path / "one")
+
+    with pytest.raises(BackupError, match=r"one failed: .* Directory not empty"):
+        making.make(folder, tmp_path / "one", on_file_copied=second)
+    assert count(tmp_path / "one") == 8
+    assert names(tmp_path) == ["data", "one"]
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """Return another folder of the operator, which no backup may change."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    put(victim, 1)
+    (victim / "letter").write_text("dear")
+    return victim
+
+
+@pytest.mark.parametrize("name", [".one.part", LEFT])
+def test_a_planted_link_is_not_followed(
+    folder: Path, tmp_path: Path, victim: Path, name: str
+) -> None:
+    before = files(victim)
+    (tmp_path / name).symlink_to(victim)
+    making.make(folder, tmp_path / "one")
+    assert files(victim) == before
+    assert count(victim) == 1
+    assert (tmp_path / name).is_symlink()
+
+
+@needs_root
+@pytest.mark.parametrize("name", [".one.part", LEFT])
+def test_a_planted_folder_is_neither_used_nor_removed(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir(mode=0o700)
+    os.chown(tmp_path / name, STRANGER, STRANGER)
+    making.make(folder, tmp_path / "one")
+    assert names(tmp_path / name) == []
+    assert (tmp_path / "one").stat().st_uid == os.geteuid()
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_where_others_can_rename_a_folder_of_ours_is_not_removed(
+    folder: Path, tmp_path: Path, victim: Path, mode: int
+) -> None:
+    """Another user gave the victim the name of an unfinished backup."""
+    victim.rename(tmp_path / LEFT)
+    tmp_path.chmod(mode)
+    making.make(folder, tmp_path / "one")
+    assert count(tmp_path / LEFT) == 1
+
+
+def test_a_folder_that_others_can_read_is_not_taken_for_an_unfinished_backup(
+    folder: Path, tmp_path: Path, victim: Path
+) -> None:
+    victim.rename(tmp_path / LEFT)
+    (tmp_path / LEFT).chmod(0o755)
+    making.make(folder, tmp_path / "one")
+    assert count(tmp_path / LEFT) == 1
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_backup_that_is_replaced_while_it_is_made_fails_and_changes_nothing(
+    folder: Path, tmp_path: Path, victim: Path, *, is_link: bool
+) -> None:
+    before = files(victim)
+
+    def replaced() -> None:
+        [unfinished] = tmp_path.glob(".one.*.part")
+        unfinished.rename(tmp_path / "aside")
+        if is_link:
+            unfinished.symlink_to(victim)
+        else:
+            victim.rename(unfinished)
+            unfinished.rename(victim)
+            making.make(folder, unfinished)  # a planted copy that is correct
+
+    with pytest.raises(BackupError, match="another user has replaced one"):
+        making.make(folder, tmp_path / "one", on_file_copied=replaced)
+    assert files(victim) == before
+    assert count(victim) == 1
+    assert names(tmp_path / "aside") == []
+
+
+SWAP = """
+import os, sys
+from pathlib import Path
+from vumi.operate.backups import making
+from vumi.operate.backups.copying import BackupError
+
+folder, target, victim = map(Path, sys.argv[1:])
+
+def swap(event, arguments):
+    if event == "sqlite3.connect" and "/.one." in str(arguments[0]):
+        [unfinished] = target.parent.glob(".one.*.part")
+        unfinished.rename(target.parent / "aside")
+        unfinished.symlink_to(victim)
+
+sys.addaudithook(swap)
+try:
+    making.make(folder, target)
+except BackupError as error:
+    print(error)
+"""
+
+
+def test_sqlite_writes_to_no_folder_that_replaced_the_backup(
+    folder: Path, tmp_path: Path, victim: Path
+) -> None:
+    """SQLite opens a path, which another user changes just before."""
+    before = snapshot(victim)
+    said = subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-c", SWAP, str(folder), str(tmp_path / "one"), str(victim)],
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "one failed: SQLite: unable to open database file" in said
+    assert snapshot(victim) == before
+    assert not (tmp_path / "one").exists()
+
+
+def test_a_link_is_not_replaced(folder: Path, tmp_path: Path, victim: Path) -> None:
+    making.make(folder, tmp_path / "two")
+    (tmp_path / "one").symlink_to(tmp_path / "two")
+    with pytest.raises(BackupError, match="one is a symbolic link; give another name"):
+        making.make(folder, tmp_path / "one")
+    (tmp_path / "dangling").symlink_to(victim / "new")
+    with pytest.raises(BackupError, match="dangling is a symbolic link; give another name"):
+        making.make(folder, tmp_path / "dangling")
+
+
+@pytest.mark.parametrize("name", [FILE, "secrets.json", "archive/journal/link"])
+@pytest.mark.parametrize("target", ["secret", "victim"])
+def test_a_link_in_the_data_folder_is_not_copied(
+    folder: Path, tmp_path: Path, victim: Path, name: str, target: str
+) -> None:
+    (tmp_path / "secret").write_text("of the operator")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / target)
+    with pytest.raises(BackupError, match=f"{name} is a symbolic link: replace it by what it"):
+        making.make(folder, tmp_path / "one")
+    assert names(tmp_path) == ["data", "secret", victim.name]
+
+
+def test_the_copy_is_checked_as_the_file_is(folder: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
+        connection.execute("UPDATE items SET ttl = 5")
+    with pytest.raises(BackupError, match="its column ttl has 5"):
+        making.make(folder, tmp_path / "one")
+    assert names(tmp_path) == ["data"]

@@ -1,0 +1,264 @@
+"""A restore gives DATA the whole content of a correct backup, or changes nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.unit.vumi.operate.backups.test_making import (
+    STRANGER,
+    count,
+    files,
+    folder,
+    names,
+    needs_root,
+    put,
+)
+from tests.unit.vumi.operate.check.test_check import break_page, snapshot
+from vumi.folder import AlreadyRunningError, lock_folder
+from vumi.operate.backups.copying import BackupError, lock_if_possible
+from vumi.operate.backups.making import make, make_and_keep
+from vumi.operate.backups.restoring import Restored, restore
+from vumi.storage.database import FILE, Database
+from vumi.storage.private_files import open_folder
+
+__all__ = ["folder"]
+NOW = 1_795_367_700.0
+"""2026-11-22T17:15:00Z."""
+ASIDE = "data.2026-11-22T171500Z"
+
+
+@pytest.fixture
+def backup(folder: Path, tmp_path: Path) -> Path:
+    """Return a backup with the count 7; DATA has 8 by now."""
+    target = make(folder, tmp_path / "backup").target
+    put(folder, 8)
+    return target
+
+
+def aside(backup: Path, folder: Path) -> Restored:
+    return restore(backup, folder, NOW, aside=True)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_backup_is_restored_where_nothing_is(
+    backup: Path, tmp_path: Path, *, is_empty: bool
+) -> None:
+    target = tmp_path / "new" / "data"
+    if is_empty:
+        target.mkdir(parents=True)
+    before = snapshot(backup)
+    assert restore(backup, target, NOW) == Restored(target, 1, None)
+    assert files(target) == files(backup)
+    assert snapshot(backup) == before
+    assert target.stat().st_mode & 0o777 == 0o700
+    assert count(target) == 7
+    assert names(target.parent) == ["data"]
+
+
+def test_the_change_log_continues(backup: Path, folder: Path) -> None:
+    with closing(Database(folder / FILE)) as database:
+        label = database.stream_label
+    aside(backup, folder)
+    with closing(Database(folder / FILE)) as database:
+        assert database.stream_label == label
+
+
+def test_nothing_is_overwritten(backup: Path, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(BackupError) as refused:
+        restore(backup, folder, NOW)
+    assert str(refused.value) == (
+        f"{folder} is not empty, and nothing was changed; stop vu-mi, and move the folder away:"
+        f" mv {folder} {tmp_path / ASIDE} && DATA={folder} vumi restore {backup}; or let this"
+        f" command do both: DATA={folder} vumi restore --aside {backup}"
+    )
+    assert count(folder) == 8
+    assert names(tmp_path) == ["backup", "data"]
+
+
+def test_the_folder_before_is_kept_aside(backup: Path, folder: Path, tmp_path: Path) -> None:
+    assert aside(backup, folder).before == tmp_path / ASIDE
+    assert count(folder) == 7
+    assert count(tmp_path / ASIDE) == 8
+    assert names(tmp_path) == ["backup", "data", ASIDE]
+
+
+def test_a_link_to_the_data_folder_stays(backup: Path, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    aside(backup, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert count(tmp_path / "link") == 7
+
+
+def test_a_running_server_is_not_replaced(backup: Path, folder: Path, tmp_path: Path) -> None:
+    with closing(lock_folder(folder)), pytest.raises(AlreadyRunningError, match="already runs on"):
+        aside(backup, folder)
+    assert count(folder) == 8
+    assert names(tmp_path) == ["backup", "data"]
+
+
+def test_a_server_can_not_start_meanwhile(backup: Path, folder: Path) -> None:
+    def start() -> None:
+        with pytest.raises(AlreadyRunningError):
+            lock_folder(folder)
+
+    restore(backup, folder, NOW, aside=True, on_file_copied=start)
+    assert count(folder) == 7
+
+
+def test_a_server_that_started_on_no_data_meanwhile_keeps_its_file(
+    backup: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "new"
+
+    def start() -> None:
+        target.mkdir()
+        put(target, 1)
+
+    with pytest.raises(BackupError, match="new was made meanwhile, so nothing was restored"):
+        restore(backup, target, NOW, on_file_copied=start)
+    assert count(target) == 1
+    assert names(tmp_path) == ["backup", "data", "new"]
+
+
+def test_a_backup_that_is_read_is_locked_and_one_without_locks_is_read_too(
+    backup: Path, folder: Path
+) -> None:
+    def remove() -> None:
+        with open_folder(backup) as opened:
+            assert not lock_if_possible(opened, fcntl.LOCK_EX)
+
+    restore(backup, folder, NOW, aside=True, on_file_copied=remove)
+    without_locks = os.open(backup, os.O_PATH)
+    assert lock_if_possible(without_locks, fcntl.LOCK_SH)
+    os.close(without_locks)
+
+
+def test_a_wrong_backup_is_not_restored(backup: Path, folder: Path, tmp_path: Path) -> None:
+    break_page(backup / FILE)
+    with pytest.raises(BackupError, match=r"backup was removed because its check failed"):
+        aside(backup, folder)
+    assert count(folder) == 8
+    assert names(tmp_path) == ["backup", "data"]
+
+
+def test_a_backup_that_lacks_an_object_of_the_archive_is_not_restored(
+    backup: Path, tmp_path: Path
+) -> None:
+    """An object of the archive is damaged, so the journals can't be read."""
+    (backup / "archive" / "journal" / "damaged.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(BackupError, match=r"damaged.jsonl.gz can't be read"):
+        restore(backup, tmp_path / "new", NOW)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_of_backups_names_the_latest(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir(mode=0o700)
+    for day in range(2):
+        make_and_keep(folder, tmp_path / "all", 7, NOW + day * 86_400)
+    with pytest.raises(BackupError, match=r"; its latest backup is .*/vu-mi-2026-11-23T171500Z$"):
+        restore(tmp_path / "all", tmp_path / "new", NOW)
+    with pytest.raises(BackupError, match=rf"no is not a backup, because it has no {FILE}$"):
+        restore(tmp_path / "no", tmp_path / "new", NOW)
+
+
+@pytest.mark.parametrize(("source", "target"), [("a", "a"), ("a", "a/b"), ("a/b", "a")])
+def test_a_backup_and_data_in_each_other_are_refused(
+    backup: Path, tmp_path: Path, source: str, target: str
+) -> None:
+    (tmp_path / source).parent.mkdir(exist_ok=True)
+    backup.rename(tmp_path / source)
+    with pytest.raises(BackupError, match="are in each other; move the backup away"):
+        aside(tmp_path / source, tmp_path / target)
+    assert count(tmp_path / source) == 7
+
+
+def test_a_folder_of_something_else_is_not_moved(backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter").touch()
+    with pytest.raises(BackupError, match="home has files, but none of vu-mi: set DATA to"):
+        aside(backup, tmp_path / "home")
+    assert names(tmp_path / "home") == ["letter"]
+
+
+def test_a_mount_point_is_refused_before_anything_is_copied(backup: Path) -> None:
+    with pytest.raises(BackupError, match="/proc is a mount point, which no folder can replace"):
+        restore(backup, Path("/proc"), NOW)
+
+
+INTERRUPT = """
+import os, sys
+from pathlib import Path
+from vumi.operate.backups.copying import BackupError, lock_if_possible
+from vumi.operate.backups.restoring import restore
+
+backup, data = map(Path, sys.argv[2:])
+
+def interrupt(event, arguments):
+    if event == "os.rename" and arguments[1] == "data":
+        if sys.argv[1] == "vanishes":
+            [unfinished] = data.parent.glob(".data.*.part")
+            unfinished.rename(data.parent / "gone")
+        else:
+            (data / "made").mkdir(parents=True)
+
+sys.addaudithook(interrupt)
+try:
+    restore(backup, data, 1_795_367_700.0, aside=True)
+except BackupError as error:
+    print(error)
+"""
+
+
+def interrupted(how: str, backup: Path, folder: Path) -> str:
+    """Restore, and interrupt after the folder was moved aside and before the copy has its name."""
+    return subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-c", INTERRUPT, how, str(backup), str(folder)],
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_a_failed_rename_brings_the_folder_before_back(
+    backup: Path, folder: Path, tmp_path: Path
+) -> None:
+    assert "data is as it was: [Errno 2]" in interrupted("vanishes", backup, folder)
+    assert count(folder) == 8
+    assert not (tmp_path / ASIDE).exists()
+
+
+def test_a_folder_that_appears_meanwhile_is_not_overwritten(
+    backup: Path, folder: Path, tmp_path: Path
+) -> None:
+    said = interrupted("appears", backup, folder)
+    assert said.endswith(f"stop vu-mi first; the folder before is {tmp_path / ASIDE}\n")
+    assert names(folder) == ["made"]
+    assert count(tmp_path / ASIDE) == 8
+
+
+def test_what_a_killed_restore_left_is_removed(backup: Path, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / f".data.{'0' * 32}.part").mkdir(mode=0o700)
+    aside(backup, folder)
+    assert names(tmp_path) == ["backup", "data", ASIDE]
+
+
+@needs_root
+@pytest.mark.parametrize("is_there", [False, True])
+def test_root_gives_the_restored_folder_to_the_user_that_runs_vu_mi(
+    backup: Path, folder: Path, tmp_path: Path, *, is_there: bool
+) -> None:
+    """That is the owner of the folder before, or of the backup."""
+    target = folder if is_there else tmp_path / "new"
+    owned = folder if is_there else backup
+    for path in (owned, *owned.rglob("*")):
+        os.chown(path, STRANGER, STRANGER)
+    aside(backup, target)
+    assert {path.lstat().st_uid for path in (target, *target.rglob("*"))} == {STRANGER}

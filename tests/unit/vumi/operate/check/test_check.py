@@ -1,0 +1,413 @@
+"""`check` reports every error of a wrong file, none of a correct file, and changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from chalicelib.counting import keys
+from chalicelib.counting.storing import Store
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.windows import Windows
+from chalicelib.events.event import Event, Target, TargetKind
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.writes import Put
+from chalicelib.wallets import opening
+from chalicelib.wallets.ledger import Ledger, RefusedError
+from chalicelib.wallets.wallet import Posting, entry
+from vumi.operate.check import check, report
+from vumi.storage.archive import FOLDER, FolderArchive
+from vumi.storage.database import FILE, Database
+from vumi.storage.file_format import VERSION
+from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
+from vumi.storage.read_only import SHM, WAL, beside, open_without_locks
+from vumi.storage.table import ChangeLog, SqliteTable
+from vumi.tokens import TokenStore
+from vumi.workers.expiry import Expiry
+
+NOW = 1_800_000_000.0
+SUMMARY: dict[str, Value] = {
+    "count": 5,
+    "watermark": int(NOW * 1000) - 1,
+    "today": {"day": "2027-01-15", "h07": 3},
+    "version": 2,
+}
+"""2 views are in the history of the day before, 3 in that of today."""
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+REPLACED = (
+    "UPDATE items SET attributes = replace(attributes, '{}', '{}')"
+    " WHERE sk LIKE '{}%' AND pk LIKE 'WALLET#%'"
+)
+"""Replaces a text in an item of a wallet."""
+MORTAL = REPLACED.format("}", ', "ttl": 5}', "NONCE#").replace("SET", "SET ttl = 5,")
+
+
+def view(badge_id: str = "a/b", *, first: bool = True, hot: bool = False) -> View:
+    return View(badge_id, new_ulid(int(NOW * 1000)), first, hot)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Read every file of a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def wrong(folder: Path, unless: str = "") -> list[str]:
+    """Return the errors that a check finds; it may change no file but one."""
+    before = snapshot(folder)
+    found = check.check_content(folder)
+    after = snapshot(folder)
+    assert before.keys() == after.keys()
+    assert [name for name in before if before[name] != after[name] and name != unless] == []
+    return [one.message for one in found if one.kind is report.FindingKind.WRONG]
+
+
+def notes(folder: Path) -> list[str]:
+    return [one.message for one in check.check(folder) if one.kind is report.FindingKind.NOTE]
+
+
+def change(folder: Path, statement: str, *arguments: object) -> None:
+    """Write to the file directly, as no part of vu-mi would."""
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+        connection.execute(statement, arguments)
+
+
+def set_attributes(folder: Path, partition: str, sort: str, attributes: str) -> None:
+    change(
+        folder,
+        "UPDATE items SET attributes = ? WHERE pk = ? AND sk = ?",
+        attributes,
+        partition,
+        sort,
+    )
+
+
+@pytest.fixture
+def wallet_id(folder: Path) -> str:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        [found] = connection.execute("SELECT pk FROM items WHERE sk = 'WALLET' AND pk LIKE 'WAL%'")
+    return str(found[0]).removeprefix("WALLET#")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Create a file with an item of each kind, and close it, so that it has no WAL."""
+    with closing(Database(tmp_path / FILE)) as database:
+        table = SqliteTable(database)
+        store = Store(table, Windows(retention=3_600), lambda: NOW, map)
+        assert store.store([view(), view(first=False), view(first=False)]) == {}
+        assert store.store([view(first=False, hot=True)]) == {}
+        queue = SqliteQueue(database, "vu-mi-views", lambda: NOW)
+        queue.send(view("waiting").to_message())
+        for consumer in ("fold_views", "archive_entries"):
+            ChangeLog(database, consumer)
+        event = Event("launch", 1, 1, Target(TargetKind.LOG), '"ho"', "d")
+        key = keys.day("a/b", "2027-01-14")
+        day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}
+        table.write(Put(event.new_item()), Put(day), Put({"PK": key.pk, "SK": "VIEWS", **SUMMARY}))
+        TokenStore(table, lambda: NOW).create("eva", USER)
+        wallet = opening.open_wallet(table, USER, 1)
+        Ledger(table, lambda: NOW).post(Posting("n-1", 500, wallet.wallet_id))
+    return tmp_path
+
+
+def test_a_correct_file_has_no_errors_and_each_kind_is_counted(folder: Path) -> None:
+    assert wrong(folder) == []
+    lines = [str(one) for one in check.check(folder)]
+    kinds = (
+        "1 badge, 1 counted view, 1 day, 1 entry, 1 event, 1 nonce, 1 token, 3 view,"
+        " 1 wallet, 1 wallet of a user, 1 window"
+    )
+    assert f"ok: items: {kinds}" in lines
+    assert "ok: wallets: 1 balances equal their journals" in lines
+
+
+def test_an_open_file_and_that_of_a_killed_process_are_read_with_their_wal(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The copy is read with the WAL's index and without."""
+    copy = tmp_path_factory.mktemp("copy")
+    with closing(Database(folder / FILE)) as database:
+        SqliteTable(database).put_all([{"PK": "nobody's", "SK": "s"}])
+        # In one process all connections share the marks of who reads.
+        assert wrong(folder, FILE + SHM) == ["nobody's s: vu-mi writes no item with this key"]
+        for name in (FILE, FILE + WAL, FILE + SHM):
+            (copy / name).write_bytes((folder / name).read_bytes())
+    assert wrong(copy) == ["nobody's s: vu-mi writes no item with this key"]
+    beside(copy / FILE, SHM).unlink()
+    assert wrong(copy) == ["nobody's s: vu-mi writes no item with this key"]
+
+
+SET_ATTRIBUTE = "UPDATE items SET attributes = json_set(attributes, {}) WHERE sk = 'TOKEN'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE items SET attributes = '[' WHERE sk = 'VIEWS'", "it can't be decoded"),
+        ("UPDATE items SET attributes = '[]' WHERE sk = 'VIEWS'", "its attributes are not a JSON"),
+        ("UPDATE items SET attributes = '{\"n\": 1.5}' WHERE sk = 'VIEWS'", "it can't be decoded"),
+        (
+            "UPDATE items SET sk = CAST(x'ff41' AS TEXT) WHERE sk = 'VIEWS'",
+            "must be text that UTF-8",
+        ),
+        (
+            "UPDATE items SET ttl = 5 WHERE sk = 'WINDOW'",
+            "its column ttl has 5, but its attribute",
+        ),
+        ("UPDATE items SET ttl = NULL WHERE sk = 'WINDOW'", "its column ttl has None"),
+        ("UPDATE views SET ttl = NULL", "it can't be decoded"),
+        ("UPDATE views SET ttl = 5, attributes = '{\"ttl\": 6}'", "its column ttl has 5, but its"),
+        ("UPDATE views SET sk = sk || 'I'", "this view is wrong"),
+        ("DELETE FROM viewed", "views are of no badge"),
+        ("UPDATE items SET due = 5 WHERE sk = 'TIMER'", "its column due has 5"),
+        ("UPDATE items SET batch = 'x' WHERE sk = 'TIMER'", "its column batch has 'x'"),
+        ("UPDATE items SET pk = 'USER#' WHERE sk = 'VIEWS'", "this badge is wrong"),
+        ("UPDATE items SET attributes = '{\"views\": 2}' WHERE sk LIKE 'DAY%'", "its hours have 0"),
+        ("UPDATE items SET sk = 'DAY#2027-02-30' WHERE sk LIKE 'DAY%'", "this day is wrong"),
+        ("UPDATE items SET sk = 'ELSE' WHERE sk = 'VIEWS'", "vu-mi writes no item with this key"),
+        ("UPDATE checkpoints SET sequence = 9", "is at change 9, but the change log ends at 0"),
+        ("UPDATE items SET sk = 'VIEW#I' WHERE sk = 'VIEWS'", "this view is wrong"),
+        (
+            "UPDATE items SET sk = 'VIEW#01ARZ3NDEKTSV4RRFFQ69G5FAI' WHERE sk = 'VIEWS'",
+            "this view is wrong",
+        ),
+        ("UPDATE items SET pk = 'SEEN#x' WHERE sk = 'SEEN'", "this counted view is wrong"),
+        ("UPDATE items SET pk = 'WINDOW#x#a/b' WHERE sk = 'WINDOW'", "this window is wrong"),
+        (
+            "UPDATE items SET pk = 'WINDOW#300#b' WHERE sk = 'WINDOW'",
+            "its key names 'b', but its badge is",
+        ),
+        ("UPDATE items SET pk = 'TOKEN#x' WHERE sk = 'TOKEN'", "not a valid digest of a token"),
+        (SET_ATTRIBUTE.format("'$.role', 'admin'"), "it names no operator and no user"),
+        (SET_ATTRIBUTE.format("'$.role', 'operator'"), "it names no operator and no user"),
+        (SET_ATTRIBUTE.format("'$.name', 'a b'"), "'a b' is not a valid name of a token"),
+        (SET_ATTRIBUTE.format("'$.more', 1"), "its attributes are not those of a token"),
+        ("DELETE FROM stream", "the table stream has 0 rows; it must have 1"),
+        ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows; it must have 1"),
+        ("DROP INDEX expiring", "the index expiring is missing or differs"),
+        ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
+        ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
+        (f"PRAGMA user_version = {VERSION + 1}", f"the file has format {VERSION + 1}"),
+        ("PRAGMA user_version = 0", "it is a SQLite file, but not one of vu-mi"),
+    ],
+)
+def test_each_error_is_reported(folder: Path, statement: str, says: str) -> None:
+    change(folder, statement)
+    assert any(says in line for line in wrong(folder))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"count": 6}, "the badge a/b has 6 views, but its history has 5"),
+        ({"count": 4}, "the badge a/b has 4 views, but its history has 5"),
+        ({"count": 2, "today": {}}, "the badge a/b has 2 views, but its history has 0"),
+        ({"today": {"day": "2027-01-14", "h00": 3}}, "has 5 views, but its history has 3"),
+        ({"today": "2027-01-15"}, "this badge is wrong: today is '2027-01-15'"),
+        ({"today": {"day": "2027-02-30", "h07": 3}}, "this badge is wrong: day is out of"),
+        ({"count": -1}, "its count is -1; it must be 0 or more"),
+        ({"watermark": -1}, "its watermark is -1; it must be 0 or more"),
+        ({"reset": int(NOW * 1000)}, f"its reset {int(NOW * 1000)} is later than its watermark"),
+        ({"count": 3, "reset": int(NOW * 1000) - 1}, ""),
+        ({"base": 7, "frozen": 1, "hot": 9}, ""),
+    ],
+)
+def test_a_count_that_differs_from_its_history_is_reported(
+    folder: Path, attributes: dict[str, object], says: str
+) -> None:
+    """A day of an earlier life, and today's own item, are no part of the history."""
+    set_attributes(folder, "USER#a/b", "VIEWS", json.dumps(SUMMARY | attributes))
+    found = wrong(folder)
+    assert any(says in line for line in found) if says else found == []
+
+
+def test_the_days_of_one_badge_are_not_those_of_the_next(folder: Path) -> None:
+    change(
+        folder,
+        "INSERT INTO items (pk, sk, attributes) VALUES ('USER#a/c', 'VIEWS', ?)",
+        json.dumps({"count": 2, "today": {"day": "2027-01-15"}, "version": 1}),
+    )
+    assert wrong(folder) == ["the badge a/c has 2 views, but its history has 0"]
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (501, "has 501, but its journal adds up to 500"),
+        (-1, "its balance is -1; it must be 0 to 9223372036854775807"),
+        (2**63, "its balance is 9223372036854775808"),
+    ],
+)
+def test_a_balance_that_differs_from_its_journal_is_reported(
+    folder: Path, wallet_id: str, told: int, says: str
+) -> None:
+    (folder / FOLDER).mkdir()
+    text = json.dumps({"user": USER, "balance": told, "created": 1})
+    set_attributes(folder, f"WALLET#{wallet_id}", "WALLET", text)
+    assert any(says in line for line in wrong(folder))
+
+
+def test_an_entry_in_the_table_the_change_log_and_the_archive_counts_once(
+    folder: Path, wallet_id: str
+) -> None:
+    """500 are hot, 70 wait to be archived, 7 are in the archive, twice: 577."""
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        ledger = Ledger(table, lambda: NOW - 9)
+        waiting, archived = (
+            ledger.post(Posting(f"n-{amount}", amount, wallet_id)).entry_id for amount in (70, 7)
+        )
+        queue = SqliteQueue(database, "views", lambda: NOW)
+        Expiry(database, queue, lambda: NOW + 2 * 86_400 - 5, lambda: None).step()
+        database.write(lambda connection: connection.execute(
+            "DELETE FROM changes WHERE sk = ?", (f"TX#{archived}",)
+        ))  # fmt: skip
+        assert table.get(entry(wallet_id, waiting)) is None
+    assert wrong(folder) == []  # there is no archive to hold it against
+    assert any("can't be compared with" in line for line in notes(folder))
+    line = {"id": archived, "wallet": wallet_id, "amount": "7", "from": "", "to": wallet_id}
+    line |= {"nonce": "n-7", "at": "2027-01-12T08:00:00.000Z"}
+    archive = FolderArchive(folder / FOLDER)
+    for name in ("one", "two"):
+        archive.put(f"journal/2027/01/12/{name}.jsonl.gz", compressed([line]))
+    assert wrong(folder) == []
+    archive.put("journal/2027/01/12/three.jsonl.gz", compressed([line])[:-9])
+    assert any("three.jsonl.gz can't be read" in line for line in wrong(folder))
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("DELETE FROM items WHERE sk LIKE 'NONCE#%'", "differs from its nonce n-1"),
+        ("UPDATE items SET sk = 'NONCE#n-2' WHERE sk LIKE 'NONCE#%'", "differs from its nonce"),
+        (REPLACED.format("500", "501", "TX#"), "differs from its nonce n-1"),
+        (REPLACED.format('"done"', '"balance_limit"', "NONCE#"), "differs from its nonce n-1"),
+        (REPLACED.format('"entry": "0', '"entry": "1', "NONCE#"), "differs from its nonce n-1"),
+        (REPLACED.format('"last": "0', '"last": "00', "WALLET"), "not '00"),
+        (MORTAL, "but a nonce is kept forever"),
+        (REPLACED.format('"done"', '"lost"', "NONCE#"), "this nonce is wrong"),
+        (
+            REPLACED.format('"request": "', '"request": "x', "NONCE#"),
+            "valid digest of a request",
+        ),
+        (REPLACED.format('"entry": "', '"entry": "x', "NONCE#"), "is not a valid id of an entry"),
+        ("UPDATE items SET sk = 'TX#n-1' WHERE sk LIKE 'TX#%'", "'n-1' is not a valid id"),
+        (REPLACED.format('"to": "', '"to": "x', "TX#"), "its posting is between other wallets"),
+        (REPLACED.format("500", "0", "TX#"), "its amount is 0; it must be 1 to"),
+    ],
+)
+def test_a_nonce_that_differs_from_its_entry_is_reported(
+    folder: Path, statement: str, says: str
+) -> None:
+    change(folder, statement)
+    assert any(says in line for line in wrong(folder))
+
+
+def test_a_refusal_has_a_nonce_and_no_entry(folder: Path, wallet_id: str) -> None:
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        other = opening.open_wallet(table, "another", 1).wallet_id
+        with pytest.raises(RefusedError):
+            Ledger(table, lambda: NOW).post(Posting("n-2", 501, other, wallet_id))
+    assert wrong(folder) == []
+
+
+def compressed(lines: list[dict[str, str]]) -> bytes:
+    return gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+
+def test_a_transfer_is_taken_from_one_wallet_and_given_to_the_other(
+    folder: Path, wallet_id: str
+) -> None:
+    """500, of which 40 go to another."""
+    (folder / FOLDER).mkdir()
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        other = opening.open_wallet(table, "another", 1).wallet_id
+        Ledger(table, lambda: NOW).post(Posting("n-3", 40, other, wallet_id))
+    assert wrong(folder) == []
+
+
+def test_a_wallet_that_its_users_item_does_not_name_is_reported(folder: Path) -> None:
+    change(folder, "DELETE FROM items WHERE pk = ?", f"OWNER#{USER}")
+    assert any(f"is of {USER}, whose wallet is None" in line for line in wrong(folder))
+
+
+def test_a_change_that_every_consumer_has_read_is_reported(folder: Path) -> None:
+    change(
+        folder,
+        "INSERT INTO changes (removed_at, pk, sk, attributes)"
+        " VALUES (1, 'WINDOW#300#a', 'WINDOW', '{}')",
+    )
+    change(folder, "UPDATE checkpoints SET sequence = 1")
+    assert wrong(folder) == ["change 1 is kept, although every consumer has read up to 1"]
+
+
+def test_dead_letters_and_unknown_tables_are_notes(folder: Path) -> None:
+    change(folder, "UPDATE messages SET queue = ?", f"vu-mi-views{DEAD_LETTERS}")
+    change(folder, "CREATE TABLE lost_and_found (x)")
+    assert wrong(folder) == []
+    found = notes(folder)
+    assert any(line.startswith("1 dead letters of vu-mi-views:") for line in found)
+    assert "the table lost_and_found is not part of vu-mi; it is ignored" in found
+
+
+def test_five_errors_of_a_kind_are_listed_and_the_others_counted(folder: Path) -> None:
+    """5 of 7."""
+    for n in range(7):
+        change(folder, "INSERT INTO items (pk, sk, attributes) VALUES (?, 's', '{}')", f"x{n}")
+    found = wrong(folder)
+    assert len(found) == 6
+    assert found[-1] == "and 2 more of this kind"
+
+
+def break_page(path: Path, name: str = "items") -> None:
+    """Random bytes, the same each time, in the page where a table or index begins."""
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+        [root] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,))
+        [size] = connection.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((root[0] - 1) * size)
+        file.write(bytes(n * 7 % 251 for n in range(size)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"a diary, no database" * 99),
+        lambda path: path.write_bytes(path.read_bytes()[:5_000]),
+        lambda path: path.write_bytes(b"\x99" * 64 + path.read_bytes()[64:]),
+        break_page,
+    ],
+    ids=["empty", "no database", "cut short", "a broken header", "a broken page"],
+)
+def test_a_corrupt_file_is_reported_and_not_changed(
+    folder: Path, damage: Callable[[Path], object]
+) -> None:
+    damage(folder / FILE)
+    assert wrong(folder)
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(folder: Path) -> None:
+    """A server starts and stops meanwhile, so the first read is discarded."""
+    times = 0
+
+    @contextmanager
+    def read(path: Path) -> Iterator[sqlite3.Connection]:
+        nonlocal times
+        times += 1
+        with open_without_locks(path) as connection:
+            yield connection
+            if times == 1:
+                change(folder, "INSERT INTO items (pk, sk, attributes) VALUES ('x', 's', '{}')")
+
+    found = check.check_content(folder, read)
+    assert times == 2
+    assert report.wrong("x s: vu-mi writes no item with this key") in found

@@ -1,0 +1,276 @@
+"""The check of a table that others write meanwhile reports errors and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from chalicelib.counting import keys
+from chalicelib.storage.items import Item, Key, key_of
+from chalicelib.storage.writes import Put
+from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.archive import EntryRemoval, batches
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import ENTRY, Posting
+from simulation.memory_table import MemoryTable
+from vumi.journals import ArchivedObject
+from vumi.operate.check.items import StoredItem
+from vumi.operate.check.live import PAUSE, PAUSES, LiveCheck
+
+NOW = 1_800_000_000.0
+SUMMARY: Item = {
+    "PK": keys.partition("a/b"),
+    "SK": keys.SUMMARY,
+    "count": 5,
+    "watermark": int(NOW * 1000),
+    "today": {"day": "2027-01-15", "h07": 3},
+    "version": 2,
+}
+DAY: Item = {
+    "PK": keys.partition("a/b"),
+    "SK": keys.DAY + "2027-01-14",
+    "views": 2,
+    "h08": 2,
+    "version": 1,
+    "reset": 0,
+}
+NEW_DAY: Item = {
+    "PK": keys.partition("a/b"),
+    "SK": keys.DAY + "2027-01-15",
+    "views": 3,
+    "h07": 3,
+    "version": 2,
+    "reset": 0,
+}
+NEXT_SUMMARY: Item = {
+    **SUMMARY,
+    "count": 6,
+    "today": {"day": "2027-01-16", "h00": 1},
+    "version": 3,
+}
+"""The summary after the first fold of the next day, which has put `NEW_DAY`."""
+
+
+@dataclass
+class Stack:
+    """A table with a badge and two wallets, its archive, and the writes during its scan."""
+
+    table: MemoryTable = field(default_factory=MemoryTable)
+    archive: dict[str, bytes] = field(default_factory=dict)
+    has_archive: bool = True
+    during: dict[Key, Callable[[], None]] = field(default_factory=dict)
+    after_pause: Callable[[], None] = lambda: None
+    pauses: list[float] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.table.put_all([SUMMARY, DAY])
+        self.source, self.target = (
+            opening.open_wallet(self.table, user, 1).wallet_id for user in ("u-1", "u-2")
+        )
+        self.ledger = Ledger(self.table, lambda: NOW)
+        self.ledger.post(Posting("n-1", 500, self.source))
+        self.ledger.post(Posting("n-2", 200, self.target, self.source))
+
+    def scan(self) -> Iterator[StoredItem]:
+        """Yield the items, and make the writes of others after the item under their key."""
+        key = Key("", "")
+        while following := [other for other in self.table.items if other > key]:
+            key = min(following)
+            item = dict(self.table.items[key])
+            yield " ".join(key), lambda item=item: item  # type: ignore[misc]
+            self.during.pop(key, lambda: None)()
+
+    def archived(self) -> Iterator[ArchivedObject]:
+        for name, body in sorted(self.archive.items()):
+            yield ArchivedObject(name, partial(self._open, name, body))
+
+    def _open(self, name: str, body: bytes) -> BytesIO:
+        self.opened.append(name)
+        return BytesIO(body)
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.after_pause()
+
+    def check(self) -> list[str]:
+        """Return what the check says, without the counts of items."""
+        archived = self.archived if self.has_archive else None
+        said = map(str, LiveCheck(self.table, archived, self.pause).check(self.scan()))
+        return [line for line in said if not line.startswith("ok: items")]
+
+    def move_to_archive(self, wallet_id: str) -> None:
+        self.put_in_archive(self.expire(wallet_id))
+
+    def expire(self, wallet_id: str) -> Item:
+        """Remove the first entry of a wallet, as TTL does."""
+        [item] = self.table.query(wallets.PARTITION + wallet_id, limit=1, first=ENTRY, last="TX#~")
+        self.table.remove(key_of(item))
+        return item
+
+    def put_in_archive(self, *entries: Item) -> None:
+        for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
+            self.archive[batch.name] = batch.body
+
+
+SOUND = [
+    "ok: badges: each count equals the sum of its history",
+    "ok: wallets: 2 balances equal their journals",
+]
+
+
+@pytest.fixture
+def stack() -> Stack:
+    return Stack()
+
+
+def test_a_sound_stack_has_no_errors(stack: Stack) -> None:
+    stack.move_to_archive(stack.source)
+    assert stack.check() == SOUND
+    assert stack.pauses == []
+
+
+def test_a_count_that_changes_during_the_scan_is_no_error(stack: Stack) -> None:
+    """The scan reads the days before a day ends, and the summary after it."""
+    owner: Item = {"PK": keys.partition("a/b"), "SK": keys.OWNER, "digest": "a" * 64}
+    stack.table.put_all([owner])
+    stack.during[key_of(owner)] = lambda: stack.table.put_all([NEW_DAY, NEXT_SUMMARY])
+    assert stack.check() == SOUND
+
+
+def test_a_wrong_count_is_an_error(stack: Stack) -> None:
+    stack.table.put_all([{**SUMMARY, "count": 6}])
+    assert stack.check() == [
+        "wrong: the badge a/b has 6 views, but its history has 5",
+        "ok: wallets: 2 balances equal their journals",
+    ]
+
+
+def test_a_badge_that_changes_at_every_read_is_a_note() -> None:
+    class Busy(MemoryTable):
+        """A table whose badge has a new version at each read."""
+
+        def get(self, key: Key) -> Item | None:
+            if key == keys.summary("a/b"):
+                version = self.items[key]["version"]
+                assert isinstance(version, int)
+                self.items[key]["version"] = version + 1
+            return super().get(key)
+
+    busy = Stack(Busy())
+    busy.table.put_all([{**SUMMARY, "count": 6}])
+    assert busy.check() == ["note: the badge a/b changes too fast to be checked", *SOUND]
+
+
+def test_postings_during_the_scan_are_no_errors(stack: Stack) -> None:
+    """One is seen in one wallet only, one between the journal and the balance of a wallet."""
+    first, last = sorted([stack.source, stack.target])
+    journal = sorted(key for key in stack.table.items if key.sk.startswith(ENTRY))
+
+    def transfer() -> None:
+        stack.ledger.post(Posting("n-3", 5, last, first))
+
+    def deposit() -> None:
+        stack.ledger.post(Posting("n-4", 7, first))
+
+    stack.during[wallets.wallet(first)] = transfer
+    stack.during[next(key for key in journal if key.pk == wallets.PARTITION + first)] = deposit
+    assert stack.check() == SOUND
+    assert stack.pauses == []
+
+
+def test_a_wallet_that_is_opened_during_the_scan_is_no_error(stack: Stack) -> None:
+    """The scan is past its user's item by then, and finds the wallet."""
+
+    def open_wallet() -> None:
+        wallet = opening.open_wallet(stack.table, "u-3", 1).wallet_id
+        stack.ledger.post(Posting("n-5", 9, wallet))
+
+    stack.during[key_of(DAY)] = open_wallet
+    assert stack.check() == [SOUND[0], "ok: wallets: 3 balances equal their journals"]
+
+
+def test_a_posting_while_a_wallet_is_read_again_is_no_error() -> None:
+    class Busy(MemoryTable):
+        """A table in which a deposit comes before each query, so after the read of the wallet."""
+
+        deposit: Callable[[], None] = staticmethod(lambda: None)
+
+        def query(self, partition: str, **bounds: Any) -> list[Item]:
+            self.deposit()
+            return super().query(partition, **bounds)
+
+    table = Busy()
+    stack = Stack(table)
+    nonces = (f"later-{number}" for number in range(9))
+
+    def deposit() -> None:
+        stack.ledger.post(Posting(next(nonces), 7, stack.target))
+
+    entry = stack.expire(stack.target)
+    stack.after_pause = lambda: stack.put_in_archive(entry)
+    table.deposit = deposit
+    assert stack.check()[-1] == SOUND[1]
+    assert stack.pauses == [PAUSE]
+
+
+def test_entries_on_their_way_to_the_archive_are_waited_for(stack: Stack) -> None:
+    stack.move_to_archive(stack.source)
+    entry = stack.expire(stack.target)
+
+    def arrive() -> None:
+        if len(stack.pauses) == 3:
+            stack.put_in_archive(entry)
+
+    stack.after_pause = arrive
+    assert stack.check() == [
+        SOUND[0],
+        "note: 1 balances wait for entries on their way to the archive",
+        SOUND[1],
+    ]
+    assert stack.pauses == [PAUSE] * 3
+    assert len(stack.opened) == len(set(stack.opened)) == 2
+
+
+def test_an_entry_that_never_arrives_is_an_error(stack: Stack) -> None:
+    stack.expire(stack.target)
+    assert stack.check()[-1] == (
+        f"wrong: the wallet {stack.target} has 200, but its journal adds up to 0"
+    )
+    assert stack.pauses == [PAUSE] * PAUSES
+
+
+def test_a_wrong_balance_and_a_missing_nonce_are_errors(stack: Stack) -> None:
+    wallet = stack.table.get(wallets.wallet(stack.target))
+    assert wallet is not None
+    stack.table.write(Put({**wallet, "balance": 0}))
+    stack.table.remove(Key(wallets.PARTITION + stack.source, "NONCE#n-1"))
+    said = [line for line in stack.check() if line.startswith("wrong")]
+    assert said[0].startswith("wrong: the entry ")
+    assert said[0].endswith(" differs from its nonce n-1")
+    assert said[1:] == [f"wrong: the wallet {stack.target} has 0, but its journal adds up to 200"]
+
+
+def test_entries_that_a_restore_has_undone_are_ignored(stack: Stack) -> None:
+    [entry] = stack.table.query(f"WALLET#{stack.target}", limit=1, first=ENTRY, last="TX~")
+    stack.put_in_archive({**entry, "SK": f"{ENTRY}7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "nonce": "n-3"})
+    assert stack.check() == SOUND
+
+
+def test_without_an_archive_balances_can_not_be_compared(stack: Stack) -> None:
+    stack.has_archive = False
+    assert stack.check() == SOUND
+    stack.expire(stack.target)
+    said = "note: 1 balances can't be compared: there is no archive"
+    assert stack.check() == [SOUND[0], said]
+
+
+def test_a_damaged_object_is_an_error(stack: Stack) -> None:
+    stack.archive["journal/2027/01/15/x.jsonl.gz"] = b"no gzip"
+    assert "wrong: journal/2027/01/15/x.jsonl.gz can't be read" in stack.check()[1]

@@ -1,0 +1,57 @@
+"""A stack on AWS as an installation: its outputs, its items, and what it does not have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from simulation.aws_clients import script
+from vumi.cli.program import main
+from vumi.operate.installations.stack import outputs
+
+BADGES_ALONE = {
+    "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+    "Outputs": {"TableName": {"Value": "vu-mi"}},
+}
+
+
+def test_a_command_for_events_says_that_the_stack_has_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with mock_aws():
+        boto3.client("cloudformation").create_stack(
+            StackName="vu-mi-prod", TemplateBody=json.dumps(BADGES_ALONE)
+        )
+        assert main(["redrive-events", "--stack", "vu-mi-prod"]) == 1
+    told = "vu-mi: the stack vu-mi-prod has no events; deploy it with Events=on first\n"
+    assert capsys.readouterr().err == told
+
+
+def test_an_unknown_stack_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with mock_aws():
+        assert main(["token", "list", "--stack", "vu-mi-prod"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("vu-mi: ")
+    assert "vu-mi-prod" in told
+    assert told.count("\n") == 1
+
+
+def test_a_missing_region_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    assert main(["list", "--stack", "vu-mi-prod"]) == 1
+    told = "vu-mi: no region is configured; set AWS_DEFAULT_REGION\n"
+    assert capsys.readouterr().err == told
+
+
+def test_the_outputs_of_a_stack_come_by_their_names() -> None:
+    described = [{"OutputKey": name, "OutputValue": name.lower()} for name in ("TableName", "B")]
+    client: Any = script({"Stacks": [{"StackName": "vu-mi-dev", "Outputs": described}]})
+    assert outputs(client, "vu-mi-dev") == {"TableName": "tablename", "B": "b"}
+    assert client.calls == [("describe_stacks", {"StackName": "vu-mi-dev"})]

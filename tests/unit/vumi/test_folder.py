@@ -1,0 +1,111 @@
+"""The rights of a data folder: what `check` reports, and what vu-mi refuses to use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
+from vumi.folder import ENTRIES, LOCK, refuse_foreign, refuse_foreign_entries
+from vumi.operate.check.check import check_rights
+from vumi.operate.check.report import Finding, note, ok, wrong
+from vumi.storage.database import FILE
+from vumi.storage.private_files import UnsafeFileError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / FILE).touch()
+    return folder
+
+
+def check(folder: Path) -> list[Finding]:
+    return list(check_rights(folder))
+
+
+def test_a_private_folder_is_correct(folder: Path) -> None:
+    assert check(folder) == [ok(f"no other user has rights to {folder}/")]
+    refuse_foreign(folder)
+
+
+@pytest.mark.parametrize("mode", ["755", "750", "710", "701", "770", "2770"])
+def test_rights_of_others_are_noted_with_the_fix(folder: Path, mode: str) -> None:
+    folder.chmod(int(mode, 8))
+    assert check(folder) == [
+        note(f"other users have rights to {folder}/ (mode {mode}): run `chmod -R go= {folder}`")
+    ]
+
+
+@pytest.mark.parametrize("mode", ["777", "1777", "702"])
+def test_a_folder_that_everybody_can_write_is_wrong(folder: Path, mode: str) -> None:
+    folder.chmod(int(mode, 8))
+    assert check(folder) == [
+        wrong(f"other users have rights to {folder}/ (mode {mode}): run `chmod -R go= {folder}`")
+    ]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("target", ["/dev/null", "/no/such"])
+def test_a_link_is_wrong_and_refused(folder: Path, name: str, target: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(target)
+    said = f"{folder / name} is a symbolic link: replace it by what it points to"
+    assert check(folder)[0] == wrong(said)
+    for refuse in (refuse_foreign, refuse_foreign_entries):
+        with pytest.raises(UnsafeFileError) as refused:
+            refuse(folder)
+        assert str(refused.value) == said
+
+
+def test_a_fifo_is_wrong_and_refused(folder: Path) -> None:
+    os.mkfifo(folder / LOCK)
+    said = f"{folder / LOCK} is not a regular file: remove it"
+    assert check(folder)[0] == wrong(said)
+    with pytest.raises(UnsafeFileError, match="is not a regular file"):
+        refuse_foreign(folder)
+
+
+@needs_root
+def test_a_file_of_another_user_is_wrong_and_refused(folder: Path) -> None:
+    (folder / LOCK).touch()
+    os.chown(folder / LOCK, STRANGER, STRANGER)
+    said = (
+        f"{folder / LOCK} belongs to another user (id {STRANGER}): remove it, or give it to the"
+        " user that runs vu-mi by `chown`"
+    )
+    assert check(folder)[0] == wrong(said)
+    with pytest.raises(UnsafeFileError) as refused:
+        refuse_foreign(folder)
+    assert str(refused.value) == said
+
+
+@needs_root
+def test_root_may_work_on_the_folder_of_another_user_but_not_serve_it(folder: Path) -> None:
+    """A command of root finds the files of the folder's owner correct."""
+    for path in (folder, folder / FILE):
+        os.chown(path, STRANGER, STRANGER)
+    assert check(folder) == [ok(f"no other user has rights to {folder}/")]
+    refuse_foreign_entries(folder)
+    with pytest.raises(UnsafeFileError) as refused:
+        refuse_foreign(folder)
+    assert str(refused.value) == (
+        f"{folder}/ belongs to another user (id {STRANGER}): run vu-mi as that user, or set DATA"
+        " to a folder of your own"
+    )
+
+
+def test_other_files_in_the_folder_are_ignored(folder: Path) -> None:
+    (folder / "lost+found").symlink_to("/")
+    assert check(folder) == [ok(f"no other user has rights to {folder}/")]
+
+
+def test_the_token_of_the_first_start_is_noted(folder: Path) -> None:
+    (folder / "first-token").touch()
+    path = folder / "first-token"
+    assert check(folder)[1:] == [
+        note(f"{path} has the token of the first start: store it elsewhere, and remove it")
+    ]

@@ -1,0 +1,90 @@
+"""The data folder of one machine: its files, their rights, and its lock."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from chalicelib import telemetry
+from vumi import secrets
+from vumi.errors import ReportedError
+from vumi.storage import archive
+from vumi.storage.database import FILE
+from vumi.storage.private_files import FILE_MODE, UMASK, check_entry, check_owner, open_file
+from vumi.storage.read_only import SHM, WAL
+
+OVERVIEW = "overview.sqlite3"
+LOCK = "vu-mi.lock"
+"""The lock file of a folder on which vu-mi has run."""
+ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, secrets.FILE, archive.FOLDER, OVERVIEW)
+
+
+class AlreadyRunningError(ReportedError):
+    """Another process holds the folder."""
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise `UnsafeFileError` if another user made the folder, or a file that vu-mi uses in it."""
+    check_owner(folder)
+    refuse_foreign_entries(folder)
+
+
+def refuse_foreign_entries(folder: Path) -> None:
+    """Raise `UnsafeFileError` if a file that vu-mi uses is a link or another user's."""
+    for path in entries(folder):
+        check_entry(path)
+
+
+def warn_of_others(folder: Path) -> None:
+    """Log if users other than its owner have rights to a folder: their operator gave them."""
+    if mode := rights_of_others(folder):
+        telemetry.event(
+            logging.WARNING,
+            "folder_not_private",
+            folder=str(folder),
+            mode=mode,
+            fix=fix_rights(folder),
+        )
+
+
+def entries(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder that vu-mi uses."""
+    for name in ENTRIES:
+        path = folder / name
+        if path.exists() or path.is_symlink():
+            yield path
+
+
+def rights_of_others(folder: Path) -> str:
+    """Return the mode of a folder, in octal, or "" if only its owner has rights."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    return f"{mode:o}" if mode & UMASK else ""
+
+
+def fix_rights(folder: Path) -> str:
+    """Return the command that takes the rights from other users."""
+    return f"chmod -R go= {folder}"
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """Lock the folder until the process ends: two engines would deliver each message twice."""
+    lock = os.fdopen(open_file(folder / LOCK, os.O_RDWR | os.O_CREAT), "r+")
+    os.fchmod(lock.fileno(), FILE_MODE)  # whoever can open a file can also lock it
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        process = lock.read().strip()
+        lock.close()
+        raise AlreadyRunningError(
+            f"vu-mi already runs on {folder}/ (process {process}): stop it, or set DATA to"
+            " another folder"
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock

@@ -1,0 +1,1 @@
+"""The operators' work on both engines: exports, imports, backups, checks, tokens, overviews."""

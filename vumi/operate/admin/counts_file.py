@@ -1,0 +1,95 @@
+"""A CSV file of counts with one line `id,count` per badge. It is checked before any line is used.
+
+The file is UTF-8, with or without a byte order mark, and may start with the header `id,count`. An
+id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from chalicelib.badges import options
+from chalicelib.counting import ids
+from vumi.errors import ReportedError
+
+HEADER = ["id", "count"]
+MAX_BYTES = 2**25
+"""The size of a file with a million lines of 33 bytes, which are all in memory."""
+FORMULA = r"\A(?='*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-])"
+"""The place before the first character of a formula, of either width, and its apostrophes."""
+MAX_PROBLEMS = 20
+"""Wrong lines that one message lists."""
+
+
+class CountsFileError(ReportedError):
+    """A file can't be imported. The message lists the wrong lines with their reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCount:
+    """A line of the file: the count of a badge in another counter."""
+
+    line: int
+    badge_id: str
+    count: int
+
+
+def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
+    """Read all lines of an open file. Raises `CountsFileError` if a line is wrong."""
+    rows: dict[str, ImportedCount] = {}
+    problems: list[str] = []
+    for line, fields in _read_lines(name, file):
+        try:
+            row = _parse_row(line, fields)
+            _check_repetition(row, rows.setdefault(row.badge_id, row))
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
+    if problems:
+        raise CountsFileError(_format_problems(name, problems))
+    return list(rows.values())
+
+
+def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of each row, with the number of its last line."""
+    try:
+        content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
+        text = content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for index, fields in enumerate(reader):
+            if fields and not (index == 0 and fields == HEADER):
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise CountsFileError(f"{name}: line {reader.line_num} is not CSV: {error}") from error
+
+
+def _parse_row(line: int, fields: list[str]) -> ImportedCount:
+    if len(fields) != len(HEADER):
+        raise ValueError(f"give id,count, not {len(fields)} fields; quote an id that has a comma")
+    name, count = fields
+    badge_id = name[1:] if name[:1] == "'" and re.match(FORMULA, name) else name
+    return ImportedCount(line, ids.normalise(badge_id), options.base(count))
+
+
+def _check_repetition(row: ImportedCount, earlier: ImportedCount) -> None:
+    """Refuse a second count for a badge; the same line may be repeated."""
+    if row.count != earlier.count:
+        raise ValueError(
+            f"{row.badge_id} has {row.count} here but {earlier.count} in line {earlier.line}"
+        )
+
+
+def _format_problems(name: str, problems: list[str]) -> str:
+    lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
+    more = len(problems) - MAX_PROBLEMS
+    return f"{name}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")

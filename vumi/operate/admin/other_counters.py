@@ -1,0 +1,204 @@
+"""The public counts of other counters, each read by one request of the guarded client.
+
+A badge here continues from them. The formats are those of the services' source code and documents;
+an answer in any other form is refused, and so is a count that is rounded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote
+
+from chalicelib.badges import options
+from chalicelib.counting import ids
+from chalicelib.migration import drop_in
+from chalicelib.outgoing.http_client import Answer, CallError, describe_refusal
+from vumi.errors import ReportedError
+
+MAX_ANSWER_BYTES = 1024 * 1024
+"""Some answers have the whole history, with some dozens of bytes for each day."""
+FOUND = 200
+SHOWN = 40
+"""Characters of a wrong answer in an error message."""
+LABEL = "views"
+"""The label of the badges that are read, where a service lets its callers choose one."""
+TEXT = re.compile(r"<text\b[^<>]*>\s*([^<>]*?)\s*</text>")
+GROUPS = re.compile("[0-9]{1,3}(,[0-9]{3})+")
+"""A whole number with commas between thousands."""
+
+
+class NotReadError(ReportedError):
+    """A count could not be read. The message names the service, the page and the reason."""
+
+
+class Client(Protocol):
+    """A client of public URLs: `chalicelib.outgoing.http_client.HttpClient`."""
+
+    def call(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+        """Send a request. Raises `CallError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A service: its address, the path of a page's count, and the form of the answer.
+
+    `counts` says that the service counts a view for each reading.
+    """
+
+    address: str
+    path: Callable[[str], str]
+    parse: Callable[[bytes], int]
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCount:
+    """The count that a service shows for a page, and the id of the page's badge here."""
+
+    page: str
+    badge_id: str
+    count: int
+
+
+def badge_id_of(service: str, page: str) -> str:
+    """Return the id of a page here, which is that of `DROP_IN`. Raises `BadIdError`."""
+    return ids.normalise(drop_in.SERVICES[service].to_id(page))
+
+
+def read(client: Client, service: str, page: str, badge_id: str, address: str = "") -> ReadCount:
+    """Read the count of a page, from the service or from a copy of it at `address`.
+
+    Raises `NotReadError`.
+    """
+    counter = COUNTERS[service]
+    url = (address or counter.address).rstrip("/") + counter.path(page)
+    try:
+        count = counter.parse(_fetch(client, url))
+        _check_viewed(count, counter)
+    except (CallError, ValueError) as reason:
+        raise NotReadError(f"{service} has not given the count of {page}: {reason}") from None
+    return ReadCount(page, badge_id, count)
+
+
+def _check_viewed(count: int, counter: Counter) -> None:
+    """Raise `ValueError` for a page without views, except that of the reading itself."""
+    if count <= counter.counts:
+        raise ValueError("it has no views there; check the name")
+
+
+def _fetch(client: Client, url: str) -> bytes:
+    """Return the body of an answer. Raises `CallError`, and `ValueError` for another status."""
+    answer = client.call("GET", url, {"Accept-Encoding": "identity"})
+    if answer.status != FOUND:
+        raise ValueError(describe_refusal(answer.status))
+    if answer.body is None:
+        size = MAX_ANSWER_BYTES // 1024
+        raise ValueError(f"the answer can't be read to its end, or is longer than {size} KiB")
+    return answer.body
+
+
+def _decode(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise ValueError("the answer is not UTF-8") from None
+
+
+def parse_text(body: bytes) -> int:
+    """Return a count that is the whole answer."""
+    return _number(_decode(body).strip())
+
+
+def parse_badge(body: bytes) -> int:
+    """Return the count of an SVG badge whose label is `LABEL`.
+
+    Each text of a badge is there twice, because it has a shadow.
+    """
+    texts = list(dict.fromkeys(TEXT.findall(_decode(body))))
+    if len(texts) != 2 or texts[0] != LABEL:  # noqa: PLR2004  a label and a count
+        raise ValueError(f"the answer is no badge with the label {LABEL}, but has {_shown(texts)}")
+    return _number(texts[1])
+
+
+def json_field(name: str) -> Callable[[bytes], int]:
+    """Return the parser of a JSON object with the count in a field."""
+
+    def parse(body: bytes) -> int:
+        try:
+            document = json.loads(_decode(body))
+        except (ValueError, RecursionError):
+            raise ValueError("the answer is not JSON") from None
+        if not isinstance(document, dict) or name not in document:
+            raise ValueError(f"the answer has no field {name}")
+        return _number(str(document[name]))
+
+    return parse
+
+
+def _number(text: str) -> int:
+    """Return a whole number, with or without commas between thousands."""
+    plain = text.replace(",", "") if GROUPS.fullmatch(text) else text
+    try:
+        return options.base(plain)
+    except ValueError:
+        raise ValueError(
+            f"the count must be a whole number from 0 to {options.MAX_BASE}, not {_shown(text)}"
+        ) from None
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:SHOWN]
+
+
+def _whole(page: str) -> str:
+    return quote(page, safe="")
+
+
+def _segments(page: str) -> str:
+    return quote(page, safe="/")
+
+
+COUNTERS: Mapping[str, Counter] = {
+    "komarev": Counter(
+        "https://komarev.com",
+        lambda page: f"/ghpvc/?username={_whole(page)}&label={LABEL}",
+        parse_badge,
+    ),
+    "hits.sh": Counter(
+        "https://hits.sh",
+        lambda page: f"/api/urns/{_segments(drop_in.without_scheme(page))}",
+        json_field("total"),
+    ),
+    "dwyl": Counter(
+        "https://hits.dwyl.com",
+        lambda page: f"/{_segments(page)}.json",
+        json_field("message"),
+        counts=True,
+    ),
+    "visitor-badge": Counter(
+        "https://visitor-badge.laobi.icu",
+        lambda page: f"/badge?page_id={_whole(page)}&left_text={LABEL}&query_only=true",
+        parse_badge,
+    ),
+    "moe-counter": Counter(
+        "https://count.getloli.com",
+        lambda page: f"/record/@{_whole(page.removeprefix('@'))}",
+        json_field("num"),
+        counts=True,
+    ),
+    "hit-counter": Counter(
+        "https://hitcounter.pythonanywhere.com",
+        lambda page: f"/nocount?url={_whole(page)}",
+        parse_text,
+    ),
+    "hitscounter": Counter(
+        "https://hitscounter.dev",
+        lambda page: f"/api/history?url={_whole(page)}",
+        json_field("total_hits"),
+    ),
+}
+"""The services whose counts can be read. hits.seeyoufarm.com, for one, no longer answers."""

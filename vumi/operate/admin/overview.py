@@ -1,0 +1,257 @@
+"""The overview of all badges: their views in total, this month, today and now, as a stream.
+
+Each badge shows the number that its visitors see: base + count + live views.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+from chalicelib.counting import keys
+from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
+from chalicelib.counting.summary import Summary, hour_of
+from chalicelib.counting.view import earliest, milliseconds
+from chalicelib.history.history import is_finished
+from chalicelib.http.times import to_iso8601
+from chalicelib.owners.finding import OwnedBadge
+from chalicelib.storage.items import Item, number, text
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
+from vumi.storage.badges import BadgeItems, Read, count_seen, read_badges
+
+NOW_SECONDS: WholeSeconds = 300
+"""The views of this time until now are those of "now"."""
+
+
+class By(StrEnum):
+    """The number by which badges are sorted, the highest first."""
+
+    NOW = "now"
+    TODAY = "today"
+    MONTH = "month"
+    TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True)
+class BadgeOverview:
+    """The numbers of one badge; `names` has all its names, the current one last.
+
+    `total` is the number that the badge shows. `month` and `today` are in UTC. `created` is 0 if no
+    view is counted yet.
+    """
+
+    badge_id: str
+    names: tuple[str, ...]
+    total: int
+    month: int
+    today: int
+    now: int
+    frozen: bool = False
+    owned: bool = False
+    created: WholeSeconds = 0
+
+    @property
+    def name(self) -> str:
+        """Return the current name."""
+        return self.names[-1]
+
+    def views(self, by: By) -> int:
+        """Return the number by which badges are sorted."""
+        return {By.NOW: self.now, By.TODAY: self.today, By.MONTH: self.month}.get(by, self.total)
+
+    def has(self, searched: str) -> bool:
+        """Return whether a name contains a text, in any case."""
+        return any(searched.casefold() in name.casefold() for name in self.names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the badge as JSON; `created` is missing if it is not known."""
+        document: dict[str, Any] = {
+            "id": self.badge_id,
+            "name": self.name,
+            "names": list(self.names),
+            "total": self.total,
+            "month": self.month,
+            "today": self.today,
+            "now": self.now,
+            "frozen": self.frozen,
+            "owned": self.owned,
+        }
+        return document | ({"created": to_iso8601(self.created * 1000)} if self.created else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """The current day and month, written as in keys, and the beginning of "now"."""
+
+    today: str
+    since: Milliseconds
+
+    @classmethod
+    def of(cls, now: Seconds) -> Periods:
+        """Return the periods of a time."""
+        at = to_milliseconds(now)
+        return cls(hour_of(at).day, at - NOW_SECONDS * 1000)
+
+    @property
+    def month(self) -> str:
+        return self.today[:7]
+
+    @property
+    def first_day(self) -> str:
+        return f"{self.month}-01"
+
+
+def summarise(
+    badges: Iterable[BadgeItems], seen: Mapping[str, int], periods: Periods
+) -> Iterator[BadgeOverview]:
+    """Yield the numbers of badges; `seen` has the latest views that were counted at once, by id.
+
+    An alias is a name of its badge, not a badge of its own. A deleted badge without new views is
+    left out.
+    """
+    for items in badges:
+        summary = Summary.of(items.badge_id, items.summary)
+        if summary.alias:
+            continue
+        overview = _summarise(summary, items, seen, periods)
+        if overview.total or not summary.deleted:
+            yield overview
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums over the badges that passed, and their number."""
+
+    badges: int = 0
+    total: int = 0
+    month: int = 0
+    today: int = 0
+    now: int = 0
+
+    def passing(self, badges: Iterable[BadgeOverview]) -> Iterator[BadgeOverview]:
+        """Pass badges on and add their numbers."""
+        for badge in badges:
+            self.badges += 1
+            self.total += badge.total
+            self.month += badge.month
+            self.today += badge.today
+            self.now += badge.now
+            yield badge
+
+
+def top(badges: Iterable[BadgeOverview], by: By, limit: int) -> list[BadgeOverview]:
+    """Return the badges with the highest numbers; badges with the same number are in order of id.
+
+    It keeps only `limit` badges in memory.
+    """
+    return heapq.nsmallest(limit, badges, key=lambda badge: (-badge.views(by), badge.badge_id))
+
+
+def of_file(read: Read, now: Seconds) -> Iterator[BadgeOverview]:
+    """Yield the numbers of all badges of a file, by id; `read` returns the rows of a query."""
+    periods = Periods.of(now)
+    seen = count_seen(read, periods.since)
+    return summarise(read_badges(read, periods.first_day), seen, periods)
+
+
+def of_items(items: Iterable[Item], now: Seconds) -> Iterator[BadgeOverview]:
+    """Yield the numbers of all badges among the items of a table, as a scan returns them.
+
+    Items of a partition are together. The views that are counted at once are in partitions of their
+    own, so hot badges come last.
+    """
+    periods = Periods.of(now)
+    seen: Counter[str] = Counter()
+    hot = []
+    for badge in group(_count_seen(items, seen, periods)):
+        if number(badge.summary, "hot") > now - NOW_SECONDS:
+            hot.append(badge)
+        else:
+            yield from summarise([badge], {}, periods)
+    yield from summarise(hot, seen, periods)
+
+
+def _count_seen(items: Iterable[Item], seen: Counter[str], periods: Periods) -> Iterator[Item]:
+    """Pass items on, and count the latest views that were counted at once."""
+    first = f"{keys.SEEN}#{earliest(periods.since)}"
+    for item in items:
+        if item["SK"] == keys.SEEN and text(item, "PK") >= first:
+            seen[text(item, "badge")] += 1
+        yield item
+
+
+def group(items: Iterable[Item]) -> Iterator[BadgeItems]:
+    """Yield the badges among the items of a table, in which those of a partition are together."""
+    badges = (item for item in items if text(item, "PK").startswith(keys.PARTITION))
+    for partition, of_badge in groupby(badges, key=lambda item: text(item, "PK")):
+        yield _collect(partition.removeprefix(keys.PARTITION), of_badge)
+
+
+def _collect(badge_id: str, items: Iterable[Item]) -> BadgeItems:
+    singles: dict[str, Item] = {}
+    days, views = [], []
+    for item in items:
+        sk = text(item, "SK")
+        if sk.startswith(keys.DAY):
+            days.append(item)
+        elif sk.startswith(keys.VIEW):
+            views.append(sk)
+        else:
+            singles[sk] = item
+    return BadgeItems(
+        badge_id, singles.get(keys.SUMMARY, {}), singles.get(keys.OWNER, {}), days, views
+    )
+
+
+def _summarise(
+    summary: Summary, items: BadgeItems, seen: Mapping[str, int], periods: Periods
+) -> BadgeOverview:
+    live = _live(summary, items.views)
+    by_day = _views_by_day(summary, items.days, live)
+    owned = OwnedBadge.of(items.badge_id, items.owner)
+    seen_now = sum(seen.get(name, 0) for name in owned.names) if seen else 0
+    return BadgeOverview(
+        badge_id=items.badge_id,
+        names=owned.names,
+        total=Count(summary, min(len(live), MAX_LIVE), live).shown,
+        month=sum([views for day, views in by_day if day >= periods.first_day]),
+        today=sum([views for day, views in by_day if day >= periods.today]),
+        now=_count_now(summary, items.views, periods) + seen_now,
+        frozen=summary.frozen,
+        owned=owned.is_claimed,
+        created=number(items.summary, "created"),
+    )
+
+
+def _live(summary: Summary, views: Sequence[str]) -> list[str]:
+    """Return the views that are not in the count yet."""
+    if not views:
+        return []
+    first = first_live(summary)
+    return [view for view in views if view >= first]
+
+
+def _views_by_day(
+    summary: Summary, days: Iterable[Item], live: Iterable[str]
+) -> list[tuple[str, int]]:
+    """Return days with their views; a view of a clock that is ahead is of a later day."""
+    finished = [
+        (text(day, "SK").removeprefix(keys.DAY), number(day, "views"))
+        for day in days
+        if is_finished(day, summary)
+    ]
+    uncounted = [(hour_of(milliseconds(view.removeprefix(keys.VIEW))).day, 1) for view in live]
+    return [*finished, (summary.today.day, summary.today.views), *uncounted]
+
+
+def _count_now(summary: Summary, views: Sequence[str], periods: Periods) -> int:
+    """Return the stored views of "now" that belong to this life of the badge."""
+    if not views:
+        return 0
+    first = keys.VIEW + earliest(max(periods.since, summary.reset + 1))
+    return sum(view >= first for view in views)

@@ -1,0 +1,129 @@
+"""The file with the numbers of all badges, which the operator's page searches and sorts.
+
+A process of its own makes it, at the lowest priority, because the sums over many badges take long.
+It is a copy: removing it loses nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from chalicelib.units import Seconds
+from vumi.folder import OVERVIEW
+from vumi.operate.admin.overview import BadgeOverview, By, Totals
+
+FILE = OVERVIEW
+NEW = ".new"
+SEPARATOR = "\n"
+"""No name has a line end."""
+SCHEMA = """
+CREATE TABLE badges (id TEXT NOT NULL, names TEXT NOT NULL, searched TEXT NOT NULL,
+    total INTEGER NOT NULL, month INTEGER NOT NULL, today INTEGER NOT NULL, now INTEGER NOT NULL,
+    frozen INTEGER NOT NULL, owned INTEGER NOT NULL, created INTEGER NOT NULL);
+CREATE TABLE made (at REAL NOT NULL, took REAL NOT NULL, badges INTEGER NOT NULL,
+    total INTEGER NOT NULL, month INTEGER NOT NULL, today INTEGER NOT NULL, now INTEGER NOT NULL);
+"""
+INDEXES = "".join(f"CREATE INDEX by_{by} ON badges ({by} DESC);" for by in By)
+"""No order of many badges is sorted for a page. Badges with the same number are in their order."""
+COLUMNS = "id, names, total, month, today, now, frozen, owned, created"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """When the file was made, the time that it took, and the sums over all badges."""
+
+    at: Seconds
+    took: Seconds
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class BadgeQuery:
+    """A page of the badges with a text in a name, sorted by a number."""
+
+    searched: str = ""
+    by: By = By.TOTAL
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BadgePage:
+    """Some of the badges that a query finds, and the number of all of them."""
+
+    badges: list[BadgeOverview]
+    found: int
+
+
+def write(
+    path: Path, badges: Iterable[BadgeOverview], now: Seconds, monotonic: Callable[[], Seconds]
+) -> None:
+    """Make the file with the numbers of badges, by id, or replace it. Raises `sqlite3.Error`."""
+    begun, new = monotonic(), path.with_name(path.name + NEW)
+    new.unlink(missing_ok=True)
+    totals = Totals()
+    with closing(sqlite3.connect(new)) as connection:
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.executescript(SCHEMA)
+        connection.executemany(
+            "INSERT INTO badges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            map(_to_row, totals.passing(badges)),
+        )
+        sums = (totals.badges, totals.total, totals.month, totals.today, totals.now)
+        connection.execute(
+            "INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", (now, monotonic() - begun, *sums)
+        )
+        connection.executescript(INDEXES)
+    new.replace(path)
+
+
+def read_made(path: Path) -> Made | None:
+    """Return when the file was made and its sums, or None if there is none."""
+    if not path.exists():
+        return None
+    with closing(_open(path)) as connection:
+        [(at, took, *sums)] = connection.execute("SELECT * FROM made")
+    return Made(at, took, Totals(*sums))
+
+
+def read_page(path: Path, query: BadgeQuery) -> BadgePage:
+    """Return a page of badges; those with the same number are in the order of the file."""
+    searched = query.searched.casefold()
+    where = "WHERE instr(searched, ?)" if searched else "WHERE ? = ''"
+    # A search reads all names: by an index, each would be a read of its own.
+    order = f"{'+' if searched else ''}{query.by} DESC, rowid"
+    with closing(_open(path)) as connection:
+        [(found,)] = connection.execute(f"SELECT count(*) FROM badges {where}", (searched,))  # noqa: S608  fixed texts
+        rows = connection.execute(
+            f"SELECT {COLUMNS} FROM badges {where} ORDER BY {order} LIMIT ? OFFSET ?",  # noqa: S608  fixed texts
+            (searched, query.limit, query.offset),
+        ).fetchall()
+    return BadgePage([_from_row(*row) for row in rows], found)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Open the file, which is replaced and never changed."""
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+
+
+def _to_row(badge: BadgeOverview) -> tuple[str | int, ...]:
+    names = SEPARATOR.join(badge.names)
+    numbers = (badge.total, badge.month, badge.today, badge.now)
+    return (
+        *(badge.badge_id, names, names.casefold()),
+        *numbers,
+        *(badge.frozen, badge.owned, badge.created),
+    )
+
+
+def _from_row(badge_id: str, names: str, *rest: int) -> BadgeOverview:
+    total, month, today, now, frozen, owned, created = rest
+    names_of = tuple(names.split(SEPARATOR))
+    numbers = (total, month, today, now)
+    return BadgeOverview(badge_id, names_of, *numbers, bool(frozen), bool(owned), created)

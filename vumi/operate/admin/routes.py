@@ -1,0 +1,227 @@
+"""The operator's page at `/admin`, on one machine, and its data. Nothing here changes anything.
+
+The page itself is public and has no data. Its script asks for the data with an operator's token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache, partial
+from heapq import nlargest
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from chalicelib.events.event import Event, Status, batches
+from chalicelib.history import history
+from chalicelib.http import page, responses
+from chalicelib.http.messages import Query, Request, Response
+from chalicelib.http.query import check_characters, one, shown, whole_number
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
+from chalicelib.http.times import to_iso8601
+from chalicelib.resources import Resources
+from chalicelib.settings import Feature
+from chalicelib.storage.items import Due, Key
+from chalicelib.units import Seconds
+from chalicelib.version import VERSION
+from vumi.operate.admin.overview import BadgeOverview, By
+from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made
+from vumi.server.common_commits import ADMIN_DATA
+from vumi.storage.file_sizes import measure, read_sizes
+from vumi.storage.queue import DEAD_LETTERS
+
+FILE = Path(__file__).with_name("admin.html")
+SPARKLINE_DAYS = 30
+SIZE_DAYS = 90
+FAILED_EVENTS = 20
+"""The latest failed events, which the page shows."""
+MAX_SEARCH = 200
+MAX_PAGE = 100
+MAX_OFFSET = 10**9
+CACHED_SECONDS = 2.0
+"""The data of one moment serves all requests of this time."""
+
+
+class ServedFile(Protocol):
+    """The file that the server has open."""
+
+    @property
+    def path(self) -> Path: ...
+    def read(self, sql: str, arguments: Sequence[object] = (), /) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+
+
+class MadeOverview(Protocol):
+    """The overview of all badges, as `vumi.operate.admin.overview_refresh` has it."""
+
+    @property
+    def failure(self) -> str: ...
+    def refresh(self, now: Seconds) -> Made | None: ...
+    def read(self, query: BadgeQuery) -> BadgePage: ...
+
+
+class Admin:
+    """The routes of the page, and their state; the server starts when this is made."""
+
+    def __init__(
+        self, file: ServedFile, overview: MadeOverview, clock: Callable[[], Seconds]
+    ) -> None:
+        self._file = file
+        self._overview = overview
+        self._clock = clock
+        self._started = clock()
+        self._cached: tuple[Seconds, Mapping[str, Any]] | None = None
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Return the routes: the page, which has no data, and the data, for operators alone."""
+        return (
+            Route("GET", "/admin", get_page, with_head=True, options=ANY_OPTIONS),
+            Route("GET", ADMIN_DATA, self.get_data, Authentication.OPERATOR),
+            Route(
+                "GET",
+                f"{ADMIN_DATA}/badges",
+                self.get_badges,
+                Authentication.OPERATOR,
+                options=("search", "sort", "offset", "limit"),
+            ),
+        )
+
+    def get_data(self, _: Request, resources: Resources) -> Response:
+        """Answer the state of the server: its file, its queues and the failed events."""
+        now = self._clock()
+        if self._cached is None or not 0 <= now - self._cached[0] < CACHED_SECONDS:
+            self._cached = now, self._read_state(resources)
+        return responses.json(
+            {
+                "version": VERSION,
+                "started": to_iso8601(int(self._started * 1000)),
+                "now": to_iso8601(int(now * 1000)),
+                **self._cached[1],
+            }
+        )
+
+    def get_badges(self, request: Request, resources: Resources) -> Response:
+        """Answer the sums over all badges, and a page of them, each with its views by day."""
+        query = _read_query(request.query)
+        now = resources.view_clock()
+        made = self._overview.refresh(now)
+        if made is None:
+            return responses.json({"overview": _describe(None, self._overview.failure)})
+        found = self._overview.read(query)
+        return responses.json(
+            {
+                "overview": _describe(made, self._overview.failure),
+                "found": found.found,
+                "badges": [_to_json(badge, resources, now) for badge in found.badges],
+            }
+        )
+
+    def _read_state(self, resources: Resources) -> Mapping[str, Any]:
+        sizes = read_sizes(self._file.read, SIZE_DAYS)
+        return {
+            "file": {
+                "name": str(self._file.path),
+                "bytes": measure(self._file.path),
+                "days": [{"day": one.day, "bytes": one.size} for one in sizes],
+            },
+            "queues": self._read_queues(),
+            "failed_events": self._read_failed_events(resources),
+        }
+
+    def _read_queues(self) -> list[dict[str, Any]]:
+        """Return the number of messages and of dead letters in each queue that has some."""
+        rows = self._file.read("SELECT queue, count(*) FROM messages GROUP BY queue")
+        sizes = {str(queue): int(messages) for queue, messages in rows}
+        names = sorted({queue.removesuffix(DEAD_LETTERS) for queue in sizes})
+        return [
+            {
+                "queue": name,
+                "messages": sizes.get(name, 0),
+                "dead_letters": sizes.get(name + DEAD_LETTERS, 0),
+            }
+            for name in names
+        ]
+
+    def _read_failed_events(self, resources: Resources) -> dict[str, Any] | None:
+        """Return the number of failed events and the latest; None if events are switched off."""
+        if Feature.EVENTS not in resources.settings.features:
+            return None
+        shards = batches(Status.ERROR)
+        [(failed,)] = self._file.read(
+            f"SELECT count(*) FROM items WHERE batch IN ({', '.join('?' * len(shards))})",  # noqa: S608  placeholders
+            tuple(shards),
+        )
+        latest = nlargest(FAILED_EVENTS, chain.from_iterable(map(self._latest, shards)))
+        items = resources.table.get_all([due.key for due in latest])
+        return {"failed": failed, "latest": [_describe_event(Event.of(item)) for item in items]}
+
+    def _latest(self, shard: str) -> list[Due]:
+        rows = self._file.read(
+            "SELECT due, pk, sk FROM items WHERE batch = ? ORDER BY due DESC LIMIT ?",
+            (shard, FAILED_EVENTS),
+        )
+        return [Due(due, Key(pk, sk)) for due, pk, sk in rows]
+
+
+def get_page(_: Request, __: Resources) -> Response:
+    """Answer the page."""
+    return page.respond(_text())
+
+
+@cache
+def _text() -> str:
+    return FILE.read_text(encoding="utf-8")
+
+
+def _describe(made: Made | None, failure: str) -> dict[str, Any]:
+    """Return when the overview was made, its sums, and why the next one failed."""
+    said = {"failure": failure} if failure else {}
+    if made is None:
+        return {"ready": False, **said}
+    return {"ready": True, "at": to_iso8601(int(made.at * 1000)), **asdict(made.totals), **said}
+
+
+def _read_query(query: Query) -> BadgeQuery:
+    """Return the page that a request asks for. Raises `BadRequestError`."""
+    usual = BadgeQuery()
+    return BadgeQuery(
+        searched=one(query, "search", _search, default=usual.searched),
+        by=one(query, "sort", _by, default=usual.by),
+        offset=one(query, "offset", partial(whole_number, range(MAX_OFFSET + 1)), default=0),
+        limit=one(
+            query, "limit", partial(whole_number, range(1, MAX_PAGE + 1)), default=usual.limit
+        ),
+    )
+
+
+def _search(given: str) -> str:
+    if len(given) > MAX_SEARCH:
+        raise ValueError(f"give at most {MAX_SEARCH} characters, not {len(given)}")
+    check_characters(given, "it")
+    return given
+
+
+def _by(given: str) -> By:
+    if given not in set(By):
+        raise ValueError(f"give {', '.join(By)}, not {shown(given)}")
+    return By(given)
+
+
+def _to_json(badge: BadgeOverview, resources: Resources, now: Seconds) -> dict[str, Any]:
+    days = history.read(resources.table, badge.badge_id, SPARKLINE_DAYS, now)
+    return {**badge.to_json(), "days": [bucket.views for bucket in days.buckets]}
+
+
+def _describe_event(event: Event) -> dict[str, Any]:
+    """Return a failed event without its payload."""
+    ended = max((attempt.ended or attempt.started for attempt in event.attempts), default=event.at)
+    return {
+        "id": event.event_id,
+        "target": event.target.to_json(),
+        "at": to_iso8601(event.at),
+        "failed": to_iso8601(ended),
+        "attempts": event.tries,
+        "error": event.last_error,
+    }

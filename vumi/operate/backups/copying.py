@@ -1,0 +1,257 @@
+"""The copy of a data folder under a hidden name, checked before it gets its final name.
+
+The file is copied before the archive, so an entry that moves to the archive meanwhile is in one of
+them. The copy may be in a folder in which other users can write, such as `/tmp`: names of
+unfinished copies are random, and nothing of another user is followed, written or removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from urllib.parse import quote
+
+from chalicelib.storage.errors import StorageError
+from vumi import secrets
+from vumi.errors import ReportedError
+from vumi.folder import refuse_foreign_entries
+from vumi.operate.check import check
+from vumi.operate.check.report import FindingKind
+from vumi.storage import archive
+from vumi.storage.database import FILE, to_storage_error
+from vumi.storage.file_format import FORMAT
+from vumi.storage.private_files import (
+    UnsafeFileError,
+    empty_folder,
+    is_private,
+    new_file,
+    new_folder,
+    open_file,
+    open_folder,
+    others_may_rename,
+)
+from vumi.storage.read_only import open_read_only, open_without_locks
+
+RANDOM_BYTES = 16
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class BackupError(ReportedError):
+    """A backup could not be made or restored. The message says why, and what has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The open folder of a copy, and the open folder in which it has a random name."""
+
+    path: Path
+    opened: int
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A complete and correct copy under a random name, with the number of its objects."""
+
+    unfinished: Unfinished
+    objects: int
+
+    def put_in_place(self, name: str) -> None:
+        """Give the copy its name, which nothing or an empty folder may have. Raises `OSError`."""
+        path, parent = self.unfinished.path, self.unfinished.parent
+        os.rename(path.name, name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.fsync(parent)
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if not os.path.samestat(found, os.fstat(self.unfinished.opened)):
+            raise BackupError(
+                f"another user has replaced {name}; give a folder in which only you can write"
+            )
+
+
+def clean_up_on_sigterm() -> None:
+    """Interrupt the command by SIGTERM as by SIGINT, so that it removes its unfinished copy."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@contextmanager
+def reporting(failed: str) -> Iterator[None]:
+    """Raise `BackupError` in place of an error of the disk or of SQLite."""
+    try:
+        yield
+    except OSError as error:
+        raise BackupError(f"{failed}: {error}{_advise(error.errno)}") from error
+    except (UnsafeFileError, StorageError) as error:
+        raise BackupError(f"{failed}: {error}") from error
+    except sqlite3.Error as error:
+        raise BackupError(f"{failed}: {to_storage_error(error)}") from error
+
+
+def _advise(code: int | None) -> str:
+    if code in FULL:
+        return "; make room on the disk"
+    return "; run it as a user who may write the folder around it" if code == errno.EACCES else ""
+
+
+@contextmanager
+def make_copy(
+    source: Path,
+    target: Path,
+    on_file_copied: Callable[[], None] = lambda: None,
+    *,
+    migrates: bool = False,
+) -> Iterator[Copy]:
+    """Copy a data folder beside a target, and check the copy; remove it if the block fails.
+
+    A folder with the name of the target is complete, because the copy is renamed last. The next
+    copy removes what a killed one left. `on_file_copied` is called between the file and the
+    archive. An older file is refused, unless its copy `migrates`. Raises `BackupError`, `OSError`,
+    `UnsafeFileError` and `sqlite3.Error`.
+    """
+    refuse_foreign_entries(source)
+    with _make_unfinished(target) as unfinished:
+        _copy_database(source / FILE, unfinished, migrates=migrates)
+        on_file_copied()
+        if (source / secrets.FILE).exists():
+            _copy_file(source / secrets.FILE, unfinished.opened)
+        objects = _copy_archive(source / archive.FOLDER, unfinished.opened)
+        os.fsync(unfinished.opened)
+        _check(source, unfinished.path)
+        yield Copy(unfinished, objects)
+
+
+@contextmanager
+def _make_unfinished(target: Path) -> Iterator[Unfinished]:
+    """Make and lock the folder of a copy, and remove it if the block fails."""
+    with open_folder(target.parent) as parent:
+        remove_left(re.escape(target.name), parent)
+        path = target.with_name(hidden_name(target.name, "part"))
+        with new_folder(path.name, parent) as opened:
+            lock_if_possible(opened, fcntl.LOCK_EX)
+            try:
+                yield Unfinished(path, opened, parent)
+            except BaseException:
+                remove(path.name, opened, parent)
+                raise
+
+
+def lock_if_possible(opened: int, operation: int) -> bool:
+    """Lock a folder, and return False if another process has locked it.
+
+    A network disk may have no locks of folders; then commands don't wait for each other.
+    """
+    try:
+        fcntl.flock(opened, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def hidden_name(name: str, suffix: str) -> str:
+    """Return a random name for a folder that is not complete yet, or no longer."""
+    return f".{name}.{token_hex(RANDOM_BYTES)}.{suffix}"
+
+
+def remove_left(names: str, parent: int) -> None:
+    """Remove what killed commands left of folders whose names match a pattern.
+
+    Nothing is removed where another user may have put it.
+    """
+    if others_may_rename(parent):
+        return
+    pattern = re.compile(rf"\.{names}\.[0-9a-f]{{{2 * RANDOM_BYTES}}}\.(part|old)")
+    for left in filter(pattern.fullmatch, os.listdir(parent)):
+        with suppress(OSError), open_folder(left, parent) as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if a command is writing it
+            if is_private(opened):
+                remove(left, opened, parent)
+
+
+def remove(name: str, opened: int, parent: int) -> None:
+    """Remove an open folder; another folder that has its name by now keeps what it contains."""
+    empty_folder(opened)
+    with suppress(OSError):
+        os.rmdir(name, dir_fd=parent)
+
+
+def _copy_database(source: Path, unfinished: Unfinished, *, migrates: bool) -> None:
+    """Copy all pages with SQLite's backup, in one step; writers continue in the WAL.
+
+    `VACUUM INTO` would rebuild every index, which takes processor time from visitors. In several
+    steps, the backup would restart after each write. Source: sqlite.org, "Using the SQLite Online
+    Backup API".
+
+    SQLite opens files by their paths alone. It gets a random name that exists only in the open
+    folder, and may not make a file, so it fails if another user has replaced the folder.
+    """
+    name = token_hex(RANDOM_BYTES)
+    made = new_file(name, unfinished.opened)
+    with closing(os.fdopen(made, "wb")):
+        uri = f"file:{quote(str(unfinished.path / name))}?mode=rw"
+        with (
+            open_read_only(source) as connection,
+            closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as copy,
+        ):
+            FORMAT.examine(connection, migrates=migrates)
+            copy.execute("PRAGMA synchronous = OFF")
+            connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute("PRAGMA journal_mode = MEMORY")  # a migration makes no file beside it
+            FORMAT.migrate(copy)
+        os.fsync(made)
+    os.rename(name, FILE, src_dir_fd=unfinished.opened, dst_dir_fd=unfinished.opened)
+
+
+def _copy_archive(source: Path, to: int) -> int:
+    """Copy the archive, if there is one; return the number of its objects."""
+    if not source.exists():
+        return 0
+    with new_folder(source.name, to) as copy:
+        return _copy_objects(source, copy)
+
+
+def _copy_objects(source: Path, to: int) -> int:
+    """Copy the finished objects, which never change; a hidden name means unfinished."""
+    objects = 0
+    for path in source.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            objects += _copy_archive(path, to)
+        else:
+            _copy_file(path, to)
+            objects += 1
+    os.fsync(to)
+    return objects
+
+
+def _copy_file(source: Path, to: int) -> None:
+    with (
+        os.fdopen(open_file(source, os.O_RDONLY), "rb") as original,
+        os.fdopen(new_file(source.name, to), "wb") as copy,
+    ):
+        shutil.copyfileobj(original, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
+
+
+def _check(source: Path, copy: Path) -> None:
+    """Check the content of a copy. Raises `BackupError` if it is wrong."""
+    findings = check.check_content(copy, open_without_locks)
+    wrong = [one.message for one in findings if one.kind is FindingKind.WRONG]
+    if wrong:
+        raise BackupError(
+            f"the copy of {source} was removed because its check failed: {wrong[0]}; run"
+            f" `DATA={source} vumi check` to see all errors"
+        )

@@ -1,0 +1,166 @@
+"""The check of a data folder. It works while vu-mi runs, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from chalicelib.storage.errors import Refused, StorageError
+from vumi import folder as folders
+from vumi import secrets
+from vumi.operate.check import consistency, rows
+from vumi.operate.check import wallets as wallet_checks
+from vumi.operate.check.items import Items, StoredItem
+from vumi.operate.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
+from vumi.storage.database import FILE, to_storage_error
+from vumi.storage.file_format import FORMAT, VERSION
+from vumi.storage.private_files import UnsafeFileError, check_entry
+from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
+
+Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
+
+MAX_ATTEMPTS = 3
+"""Attempts to read the file, if a server that starts or stops changes it meanwhile."""
+MIN_FREE_BYTES = 16 * 2**20
+LARGE_WAL_BYTES = 256 * 2**20
+"""SQLite restarts the WAL at 4 MB, unless a reader keeps a transaction open."""
+
+
+def check(folder: Path) -> list[Finding]:
+    """Check a data folder that has a file."""
+    return [*check_rights(folder), *check_content(folder), *_check_disk(folder / FILE)]
+
+
+def check_rights(folder: Path) -> Iterator[Finding]:
+    """Check the rights of a folder, and who made its files."""
+    for path in folders.entries(folder):
+        try:
+            check_entry(path)
+        except UnsafeFileError as error:
+            yield wrong(str(error))
+    if mode := folders.rights_of_others(folder):
+        kind = wrong if folder.stat().st_mode & stat.S_IWOTH else note
+        fix = folders.fix_rights(folder)
+        yield kind(f"other users have rights to {folder}/ (mode {mode}): run `{fix}`")
+    else:
+        yield ok(f"no other user has rights to {folder}/")
+    if (path := folder / secrets.FIRST_TOKEN).exists():
+        yield note(f"{path} has the token of the first start: store it elsewhere, and remove it")
+
+
+def check_content(folder: Path, read: Read = open_read_only) -> list[Finding]:
+    """Check the content of the file and of the archive; `read` opens the file."""
+    path = folder / FILE
+    for _ in range(MAX_ATTEMPTS):
+        try:
+            with read(path) as connection:
+                return list(_check_content(connection, folder))
+        except StorageError as error:
+            findings = [wrong(f"{path}: {error}")]
+        except sqlite3.Error as error:
+            findings = [wrong(f"{path}: {to_storage_error(error)}")]
+    return findings
+
+
+def _check_content(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
+    """Check from the bottom up, and stop at the first layer that is wrong."""
+    try:
+        FORMAT.examine(connection)
+    except Refused as refused:
+        yield wrong(str(refused))
+        return
+    findings = [*_check_damage(connection), *_check_schema(connection)]
+    yield from findings
+    if all(finding.kind is not FindingKind.WRONG for finding in findings):
+        yield ok(f"SQLite finds no damage, and the schema is that of format {VERSION}")
+        yield from _check_consistency(connection, folder)
+
+
+def _check_damage(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Report the damage that SQLite finds. Source: sqlite.org, "PRAGMA integrity_check"."""
+    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+    if found != ["ok"]:
+        lines = (line for message in found for line in message.splitlines())
+        yield from all_wrong(f"SQLite finds the file corrupt: {line}" for line in lines)
+
+
+def _check_schema(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Report missing tables, columns and indexes, and note those that are not vu-mi's."""
+    actual = _read_schema(connection)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        FORMAT.migrate(fresh)
+        expected = _read_schema(fresh)
+    missing = sorted(name for name in expected if actual.get(name) != expected[name])
+    yield from all_wrong(
+        f"{name} is missing or differs from the schema of vu-mi" for name in missing
+    )
+    for name in sorted(actual.keys() - expected.keys()):
+        yield note(f"{name} is not part of vu-mi; it is ignored")
+
+
+def _read_schema(connection: sqlite3.Connection) -> dict[str, object]:
+    """Return each table with its columns, and each index with its text."""
+    objects = connection.execute(
+        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    return {
+        f"the {kind} {name}": _read_columns(connection, name) if kind == "table" else sql
+        for kind, name, sql in objects
+    }
+
+
+def _read_columns(connection: sqlite3.Connection, table: str) -> object:
+    rows = connection.execute(
+        "SELECT name, type, [notnull], pk FROM pragma_table_info(?)", (table,)
+    )
+    return sorted(rows)
+
+
+def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
+    for table in ("stream", "clock"):
+        [(stored,)] = connection.execute(f"SELECT count(*) FROM {table}")  # noqa: S608  fixed names
+        if stored != 1:
+            yield wrong(f"the table {table} has {stored} rows; it must have 1")
+    [(lost,)] = connection.execute(
+        "SELECT count(*) FROM views WHERE badge NOT IN (SELECT number FROM viewed)"
+    )
+    if lost:
+        yield wrong(f"{lost:,} views are of no badge")
+    with closing(Items(kinds=Counter({"view": rows.count_items(connection)}))) as items:
+        yield from items.check(_read_unusual(connection, items.kinds))
+        yield from consistency.check_change_log(connection)
+        yield from consistency.check_queues(connection)
+        yield from wallet_checks.check(connection, items.wallets, folder)
+
+
+def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:
+    """Yield all items except correct live views, which are counted already."""
+    for row in rows.unusual_rows(connection):
+        kinds["view"] -= 1
+        yield f"{row[0]} {row[1]}", partial(rows.decode_row, row)
+
+
+def _check_disk(path: Path) -> Iterator[Finding]:
+    """Check that the file can be written and can grow."""
+    for place in (path.parent, path):
+        if not os.access(place, os.W_OK):
+            yield wrong(f"{place} can't be written; let this user write the file and its folder")
+    free = shutil.disk_usage(path.parent).free
+    wal = beside(path, WAL).stat().st_size if has_wal(path) else 0
+    size, wal_size, free_size = map(_format_size, (path.stat().st_size, wal, free))
+    sizes = f"{size}, {wal_size} in its WAL, {free_size} free on the disk"
+    yield wrong(f"{sizes}; free space on the disk") if free < MIN_FREE_BYTES else ok(sizes)
+    if wal > LARGE_WAL_BYTES:
+        yield note("the WAL is large because a program keeps a transaction open; stop that program")
+
+
+def _format_size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB"

@@ -1,0 +1,116 @@
+"""The check of a table that others write meanwhile, which no scan reads at one moment.
+
+The scan finds suspects: badges whose count differs from their history, and wallets whose balance
+differs from their journal. Each is read again, consistently by itself. Entries that TTL has removed
+reach the archive minutes later, so the check waits for them before it reports a balance as wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain
+
+from chalicelib.counting import keys
+from chalicelib.storage.items import number, text
+from chalicelib.storage.ports import Table
+from chalicelib.units import Seconds
+from chalicelib.wallets import wallet as wallets
+from vumi.journals import ArchivedObject, query_all, read_wallet
+from vumi.operate.check.consistency import Badges
+from vumi.operate.check.items import Items, StoredItem
+from vumi.operate.check.report import Finding, all_wrong, note
+
+MAX_READS = 10
+"""Attempts to read a badge between two of its writes."""
+PAUSE: Seconds = 30.0
+PAUSES = 30
+"""Together 15 minutes, which is longer than an entry takes from the table to the archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCheck:
+    """The check of a table; `archived` lists the objects of the archive, if it has one."""
+
+    table: Table
+    archived: Callable[[], Iterable[ArchivedObject]] | None
+    pause: Callable[[Seconds], None]
+    _read: set[str] = field(default_factory=set)
+
+    def check(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
+        """Check the items of a scan. Raises `StorageError`."""
+        with closing(Items()) as items:
+            yield from items.collect(stored)
+            yield from self._check_badges(items)
+            yield from self._check_wallets(items)
+
+    def _check_badges(self, items: Items) -> Iterator[Finding]:
+        for badge_id in list(items.badges.wrong):
+            message = read_badge(self.table, badge_id)
+            if message is None:
+                del items.badges.wrong[badge_id]
+                yield note(f"the badge {badge_id} changes too fast to be checked")
+            elif message:
+                items.badges.wrong[badge_id] = message
+            else:
+                del items.badges.wrong[badge_id]
+        yield from items.check_badges()
+
+    def _check_wallets(self, items: Items) -> Iterator[Finding]:
+        yield from all_wrong(self._add_archive(items))
+        self._read_suspects(items)
+        differing = list(items.wallets.differences())
+        if differing and self.archived is None:
+            yield from items.wallets.check_entries()
+            yield note(f"{len(differing):,} balances can't be compared: there is no archive")
+            return
+        if differing:
+            yield note(f"{len(differing):,} balances wait for entries on their way to the archive")
+            for _ in range(PAUSES):
+                self.pause(PAUSE)
+                yield from all_wrong(self._add_archive(items))
+                if not (differing := list(items.wallets.differences())):
+                    break
+        yield from items.wallets.check_entries()
+        yield from items.wallets.check_balances(differing)
+
+    def _add_archive(self, items: Items) -> Iterator[str]:
+        """Add the objects that were not read before."""
+        for one in self.archived() if self.archived else ():
+            if one.name not in self._read:
+                self._read.add(one.name)
+                yield from items.wallets.add_archive([one], later_too=False)
+
+    def _read_suspects(self, items: Items) -> None:
+        """Read again the wallets that seem wrong, their users, and nonces that seem missing."""
+        found = items.wallets
+        suspects = chain(found.differences(), found.disordered(), found.misassigned())
+        for wallet_id in {wallet_id for wallet_id, _ in suspects}:
+            wallet = read_wallet(self.table, wallet_id, lambda entry: found.add("entry", entry))
+            if wallet is not None:
+                found.add("wallet", wallet)
+                user = self.table.get(wallets.owner(text(wallet, "user")))
+                if user is not None:
+                    found.add("wallet of a user", user)
+        for key in found.missing_nonces():
+            nonce = self.table.get(key)
+            if nonce is not None:
+                found.add("nonce", nonce)
+
+
+def read_badge(table: Table, badge_id: str) -> str | None:
+    """Return what is wrong with a badge, "" if nothing is, or None if it changes too fast.
+
+    Every write of a summary increments its version, and a finished day is written before it.
+    """
+    for _ in range(MAX_READS):
+        before = table.get(keys.summary(badge_id)) or {}
+        badges = Badges()
+        for day in query_all(table, keys.partition(badge_id), keys.DAY, f"{keys.DAY}~"):
+            badges.add("day", day)
+        if number(table.get(keys.summary(badge_id)) or {}, "version") == number(before, "version"):
+            if before:
+                badges.add("badge", before)
+            return badges.wrong.get(badge_id, "")
+    return None

@@ -1,0 +1,208 @@
+"""The file of an export: its lines, their checksum, and gzip if its name ends in `.gz`.
+
+The last line has the number of lines of each type and a checksum of all lines before it. So a
+reader refuses a file that is cut or changed, before it uses any line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, cast
+
+from vumi.errors import ReportedError
+from vumi.operate.exchange import formats
+from vumi.operate.exchange.formats import END, WrongLineError
+from vumi.storage.archive import sync_folder
+
+STANDARD = "-"
+"""The name of standard input or output in place of a file."""
+GZIP = ".gz"
+MAGIC = b"\x1f\x8b"
+"""The first bytes of a gzip file (RFC 1952)."""
+MAX_RATIO = 200
+"""The ratio of gzip for exports of badges is 10 to 100, and that of an attack is up to 1,032."""
+MAX_LINE_BYTES = 2**24
+"""The longest lines are objects of the archive, each with the entries of one batch."""
+LEVEL = 6
+"""The default level of the program gzip; the highest takes several times as long."""
+
+
+class ExportFileError(ReportedError):
+    """A file can't be written or read as an export. The message says why."""
+
+
+@dataclass(slots=True)
+class LineWriter:
+    """The writer of lines, which counts them and computes their checksum."""
+
+    file: IO[bytes]
+    counts: Counter[str] = field(default_factory=Counter)
+    _digest: Any = field(default_factory=hashlib.sha256)
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write a line."""
+        encoded = formats.encode(line)
+        self._digest.update(encoded)
+        self.file.write(encoded)
+        self.counts[line["type"]] += 1
+
+    def end(self) -> None:
+        """Write the last line."""
+        counts = dict(sorted(self.counts.items()))
+        last = {"type": END, "counts": counts, "sha256": self._digest.hexdigest()}
+        self.file.write(formats.encode(last))
+
+
+@contextmanager
+def create(name: str) -> Iterator[IO[bytes]]:
+    """Open a new file, or standard output for `-`. A file has its name only once it is complete.
+
+    Only its owner can read it, and its first name is random, so that nobody can plant a link there.
+    Raises `ExportFileError`.
+    """
+    if name == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(name)
+    if path.exists():
+        raise ExportFileError(f"{name} exists; give another name")
+    try:
+        opened, unfinished = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
+        try:
+            with os.fdopen(opened, "wb") as file:
+                with _compressed(path, file) as lines:
+                    yield lines
+                file.flush()
+                os.fsync(opened)
+            Path(unfinished).replace(path)
+            sync_folder(path.absolute().parent)
+        finally:
+            Path(unfinished).unlink(missing_ok=True)
+    except OSError as error:
+        raise ExportFileError(f"{name} can't be written: {error}") from error
+
+
+def _compressed(path: Path, file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    """Compress what is written to a file, if the name says so."""
+    if path.suffix != GZIP:
+        return nullcontext(file)
+    zipped = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0)
+    return cast("AbstractContextManager[IO[bytes]]", zipped)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """An export that was read to its end: it is complete. `lines` reads it again."""
+
+    name: str
+    file: IO[bytes]
+    header: Mapping[str, Any]
+    counts: Mapping[str, int]
+
+    def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each line but the header and the last one, with its number.
+
+        Raises `ExportFileError`.
+        """
+        self.file.seek(0)
+        for number, line in enumerate(_lines(self.name, self.file), 1):
+            try:
+                decoded = formats.decode(line)
+            except WrongLineError as error:
+                raise ExportFileError(f"line {number} can't be imported: {error}") from error
+            if decoded.get("type") not in {formats.HEADER, END}:
+                yield number, decoded
+
+
+@contextmanager
+def open_input(name: str) -> Iterator[IO[bytes]]:
+    """Open a file, or a copy of standard input for `-`, unzipped and from its beginning.
+
+    Raises `ExportFileError`.
+    """
+    with ExitStack() as stack:
+        try:
+            if name == STANDARD:
+                file: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                file = stack.enter_context(Path(name).open("rb"))
+            file.seek(0)
+            unzipped = _unzip(file) if file.read(len(MAGIC)) == MAGIC else file
+            unzipped.seek(0)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ExportFileError(f"{name} can't be read: {error}") from error
+        yield unzipped
+
+
+def _unzip(file: IO[bytes]) -> IO[bytes]:
+    """Open a compressed file. Raises `OSError` if it becomes so large that it may be an attack."""
+    most = MAX_RATIO * file.seek(0, os.SEEK_END)
+    file.seek(0)
+    unzipped = gzip.GzipFile(fileobj=file)
+    unzipped.seek(most)
+    if unzipped.read(1):
+        raise OSError(f"it is over {MAX_RATIO} times as large unzipped; unzip it if you trust it")
+    return cast("IO[bytes]", unzipped)
+
+
+def is_export(file: IO[bytes]) -> bool:
+    """Return whether a file begins as an export does, and not as a CSV file of counts."""
+    is_object = file.read(1) == b"{"
+    file.seek(0)
+    return is_object
+
+
+def read(name: str, file: IO[bytes]) -> ExportFile:
+    """Read a file to its end, and check that it is complete. Raises `ExportFileError`."""
+    digest, count = hashlib.sha256(), 0
+    first = last = b""
+    file.seek(0)
+    for line in _lines(name, file):
+        digest.update(last)
+        first, last, count = first or line, line, count + 1
+    try:
+        header = formats.decode(first)
+        formats.check_header(header)
+    except WrongLineError as error:
+        raise ExportFileError(f"{name} can't be imported: {error}") from error
+    return ExportFile(name, file, header, _check_end(name, last, digest.hexdigest(), count))
+
+
+def _check_end(name: str, last: bytes, digest: str, count: int) -> Mapping[str, int]:
+    """Return the counts of the last line, if it fits the lines before it."""
+    cut = ExportFileError(
+        f"{name} is cut or was changed: its last line does not fit the {count - 1:,} lines before"
+        " it; export again, or copy the file again"
+    )
+    try:
+        end = formats.decode(last)
+    except WrongLineError as error:
+        raise cut from error
+    counts = end.get("counts")
+    if end.get("type") != END or end.get("sha256") != digest or not isinstance(counts, dict):
+        raise cut
+    return counts
+
+
+def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
+    try:
+        for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise ExportFileError(f"{name}: line {number} has more than {MAX_LINE_BYTES} bytes")
+            yield line
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExportFileError(f"{name} is cut or damaged: {error}") from error
