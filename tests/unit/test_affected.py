@@ -13,7 +13,7 @@ def names(*changed: str) -> set[str]:
 
 def test_a_change_affects_the_tests_that_import_it_directly_or_through_others() -> None:
     found = names("chalicelib/counting/folding.py")
-    assert {"test_folding.py", "test_history_routes.py"} <= found
+    assert {"test_folding.py", "test_buckets.py"} <= found
     assert not found & {"test_svg.py", "test_urls.py"}
 
 

@@ -31,7 +31,7 @@ from tests.unit.vumi.operate.admin.test_other_counters import RECORDED
 from vumi.cli.program import execute
 from vumi.operate.admin.other_counters import COUNTERS
 
-TEXT = (Path(__file__).parents[4] / "docs" / "moving-here.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[5] / "docs" / "moving-here.md").read_text(encoding="utf-8")
 OURS = "views.example.com"
 
 

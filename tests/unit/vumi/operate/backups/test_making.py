@@ -281,7 +281,7 @@ def test_sqlite_writes_to_no_folder_that_replaced_the_backup(
     before = snapshot(victim)
     said = subprocess.run(  # noqa: S603  the text above
         [sys.executable, "-c", SWAP, str(folder), str(tmp_path / "one"), str(victim)],
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[5],
         capture_output=True,
         text=True,
         check=True,

@@ -220,7 +220,7 @@ def interrupted(how: str, backup: Path, folder: Path) -> str:
     """Restore, and interrupt after the folder was moved aside and before the copy has its name."""
     return subprocess.run(  # noqa: S603  the text above
         [sys.executable, "-c", INTERRUPT, how, str(backup), str(folder)],
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[5],
         capture_output=True,
         text=True,
         check=True,
