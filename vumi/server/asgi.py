@@ -163,7 +163,7 @@ async def _whole(receive: Receive) -> bytes:
 
 
 async def _discard(receive: Receive) -> None:
-    async for _ in _parts(receive):
+    while not _is_last(await receive()):  # no name keeps a part until the next one arrives
         pass
 
 
@@ -171,10 +171,14 @@ async def _parts(receive: Receive) -> AsyncIterator[bytes]:
     more = True
     while more:
         part = await receive()
-        if part["type"] == "http.disconnect":
-            raise BadRequestError("the body is not complete: send all of it")
+        more = not _is_last(part)
         yield part["body"]
-        more = part["more_body"]
+
+
+def _is_last(part: Mapping[str, Any]) -> bool:
+    if part["type"] == "http.disconnect":
+        raise BadRequestError("the body is not complete: send all of it")
+    return not part["more_body"]
 
 
 def _forwarded(scope: Scope) -> str:
