@@ -72,10 +72,3 @@ def test_a_backup_has_the_sizes_and_not_the_overview(tmp_path: Path) -> None:
     assert not (backup / overview_file.FILE).exists()
     with closing(sqlite3.connect(backup / FILE)) as file:
         assert file.execute("SELECT count(*) FROM file_sizes").fetchone() == (1,)
-
-
-def test_the_page_can_be_switched_off(tmp_path: Path) -> None:
-    with running(tmp_path / "data", ADMIN="off") as server:
-        for path in ("/admin", "/admin/data", "/admin/data/badges"):
-            status, _, body = server.request(path)
-            assert (status, json.loads(body)["error"]["code"]) == (404, "not_found")

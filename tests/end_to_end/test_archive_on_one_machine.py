@@ -112,18 +112,6 @@ def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Pat
             assert (line["kind"], line["from"], line["to"]) == ("transfer", ALICE, BOB)
 
 
-def test_a_folded_window_leaves_nothing_in_the_archive_or_the_change_log(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path, **QUICK) as server:
-        server.badge("a")
-        server.wait_for("a", 1)
-        wait_until(lambda: _number(tmp_path, FOLDED) == 1, "the view is folded")
-        wait_until(lambda: changes(tmp_path) == 0, "both consumers are done")
-        assert server.peek("a") == 1
-    assert objects(tmp_path) == []
-
-
 def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
     tmp_path: Path,
 ) -> None:

@@ -57,19 +57,6 @@ def test_a_client_creates_a_number_of_badges_and_views_all_others(
     assert stored == {"USER#owner/a", "USER#owner/b", "USER#owner/c"}
 
 
-def test_a_client_claims_a_number_of_badges(server: Server) -> None:
-    assert [claim(server, f"owner/{name}") for name in "ab"] == [201, 429]
-    assert claim(server, "owner/b", X_Forwarded_For="203.0.113.9") == 201
-    assert claim(server, "else/b", X_Forwarded_For="203.0.113.10") == 403
-
-
-def test_a_page_of_another_site_claims_nothing(server: Server) -> None:
-    own = f"http://{server.host}:{server.port}"
-    assert claim(server, "owner/a", Origin="http://127.0.0.1:1") == 403
-    assert claim(server, "owner/a", Sec_Fetch_Site="cross-site", Origin=own) == 403
-    assert claim(server, "owner/a", Origin=own) == 201
-
-
 def test_no_address_is_in_the_folder_or_the_output(server: Server, tmp_path: Path) -> None:
     message(server, "owner/a", ANOTHER)
     message(server, "owner/b", FURTHER)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -77,16 +75,6 @@ def test_prometheus_reads_every_metric_of_the_catalogue(server: Server, scraped:
     assert not found
 
 
-def test_names_follow_the_conventions_of_prometheus() -> None:
-    """Source: Prometheus documentation, "Metric and label naming"."""
-    for metric in METRICS:
-        assert re.fullmatch(r"(vumi|process)(_[a-z]+)+", metric.name)
-        assert metric.name.endswith("_total") == (metric.kind is Kind.COUNTER)
-        assert not re.search("_(ms|milliseconds|kb|mb|percent|minutes)(_|$)", metric.name)
-        assert metric.meaning.endswith(".")
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
-
-
 def test_the_metrics_count_what_happened(scraped: str) -> None:
     found = parse(scraped)
     requests = 'vumi_http_requests_total{method="%s",route="%s",status="%s"}'
@@ -128,34 +116,6 @@ def test_a_request_that_may_come_through_a_proxy_or_a_page_needs_a_token(
     assert scrape(server, headers)[0] == 401
     for status, bearer in bearers.items():
         assert scrape(server, {**headers, "Authorization": bearer})[0] == status
-
-
-def test_the_setting_token_asks_every_request_for_one(tmp_path: Path) -> None:
-    with running(tmp_path, METRICS="token") as server:
-        assert scrape(server)[0] == 401
-        token = create_token(tmp_path, "scraper")
-        assert scrape(server, {"Authorization": f"Bearer {token}"})[0] == 200
-
-
-def test_folded_views_and_delivered_events_are_counted(tmp_path: Path) -> None:
-    short = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "5"}
-    with running(tmp_path, **short) as run:
-        token = create_token(tmp_path, "operator")
-        event = json.dumps({"delay": 0, "target": {"log": True}})
-        bearer = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        assert run.request("/api/v1/events", "POST", event, bearer)[0] == 201
-        for _ in range(3):
-            run.badge("folded")
-        found: dict[str, float] = {}
-        while found.get('vumi_views_folded_total{cause="marker"}') != 3 or not delivered(found):
-            time.sleep(0.05)
-            found = parse(scrape(run)[1])
-        assert found["vumi_event_lateness_seconds_count"] == 1
-        assert found["vumi_views_stored_total"] == 3
-
-
-def delivered(found: Mapping[str, float]) -> bool:
-    return found['vumi_events_total{outcome="delivered"}'] == 1
 
 
 def test_the_access_log_has_no_part_of_a_request_but_its_route(tmp_path: Path) -> None:

@@ -48,8 +48,3 @@ def test_a_badge_keeps_its_count_and_its_url(tmp_path: Path) -> None:
         assert [">4,321<" in shown[0], ">4,322<" in shown[1]] == [True, True]
         assert server.badge("octocat/octocat", "&peek=1")["message"] == "4323"
         assert server.request("/get/@octocat")[0] == 404
-
-
-def test_without_the_setting_no_url_is_answered(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        assert server.request(URL)[0] == 404

@@ -82,23 +82,6 @@ def test_money_is_deposited_transferred_read_and_shown_on_a_badge(
     assert b"till: 10.5" in drawn
 
 
-def test_a_users_token_opens_their_own_wallet_alone(server: Server, tmp_path: Path) -> None:
-    mine, other = opened(server, USER), opened(server)
-    of_user = create_token(tmp_path, "a-user", USER)
-    movement = {"amount": "1", "nonce": "nonce-001"}
-    for method, path, body in (
-        ("GET", f"/{other}/balance", None),
-        ("GET", f"/{other}/transactions", None),
-        ("PUT", f"/{other}/transfer/{mine}", movement),
-        ("PUT", f"/{mine}/deposit", movement),
-        ("PATCH", f"/{other}", {"badge": True}),
-        ("POST", "", {"user_id": USER}),
-    ):
-        status, refusal = ask(server, method, path, body, of_user)
-        assert (status, refusal["error"]["code"]) == (403, "forbidden")
-    assert ask(server, "GET", "/me")[0] == 403
-
-
 class Wish(NamedTuple):
     """A transfer that a client wants, under a nonce of its own."""
 

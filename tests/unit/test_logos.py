@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,6 @@ from tests import logos
 from tests.logos import LICENCES, OF_PACKAGE, WANTED
 
 FOLDER = Path(logos.__file__).parent
-DOCS = (FOLDER.parent / "docs" / "badges.md").read_text(encoding="utf-8")
-PACKAGES = json.loads((FOLDER / "simple_icons" / "package.json").read_text(encoding="utf-8"))
-VERSION = PACKAGES["dependencies"]["simple-icons"]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path d="{}"/></svg>'
 SVGO = """#!/bin/sh
 # Writes the decimals into each path instead of shortening it.
@@ -56,27 +52,9 @@ def test_a_wanted_logo_is_drawn_if_its_licence_allows_it(packages: Path) -> None
     assert {licences[name] for name in drawn if name in licences} == {"MIT"}
 
 
-def test_a_path_is_short_and_a_long_one_is_shorter(packages: Path) -> None:
-    drawn = logos.build(packages)["logos"]
-    assert drawn["alpinedotjs"] == ["abcdef", "M0 0h2"]
-    assert drawn["ada"] == ["abcdef", "M0 0h1" + "1" * logos.LONG_PATH]
-
-
 def test_the_included_logos_are_the_wanted_ones() -> None:
     """`make logos` needs npm, so this compares names and licences alone."""
     refused = {name for name in WANTED.split() if included.find_refused_licence(name)}
     assert set(included.names()) == {*WANTED.split()} - refused
     assert not {included.licences()[name] for name in refused} & LICENCES
     assert OF_PACKAGE not in included.licences().values()
-
-
-def test_the_docs_list_every_name_and_every_licence() -> None:
-    names = DOCS.partition("are drawn:")[2].partition("are not drawn")[0]
-    assert re.findall(r"`([a-z0-9]+)`", names) == included.names()
-    assert f"{len(included.names())} names of simple-icons {VERSION} are drawn" in DOCS
-    rows = re.findall(
-        r"^\| ([A-Z][\w.-]*\d[\w.-]*|custom|MIT|Unlicense) \| (.*) \|$", DOCS, re.MULTILINE
-    )
-    licences = {name: licence for licence, row in rows for name in re.findall("`(.*?)`", row)}
-    known = {*WANTED.split()}
-    assert licences == {name: kind for name, kind in included.licences().items() if name in known}

@@ -12,8 +12,6 @@ from deploy import release, template
 from deploy.release import ChangelogError, Section
 
 TEXT = (template.ROOT / "CHANGELOG.md").read_text()
-KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Upgrade notes"]
-"""The six of Keep a Changelog 1.1.0, in its order, and ours."""
 SAMPLE = """# Changelog
 
 ## [Unreleased]
@@ -28,30 +26,10 @@ SAMPLE = """# Changelog
 """
 
 
-def number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
-
-
 def test_the_version_has_a_section_with_a_date() -> None:
     released = release.find_release(TEXT, VERSION)
     assert released.released is not None
     assert "### Upgrade notes\n" in released.text
-
-
-def test_unreleased_is_on_top_and_versions_and_dates_descend() -> None:
-    unreleased, *releases = release.read_sections(TEXT)
-    assert unreleased.version == "Unreleased"
-    versions = [number(section.version) for section in releases]
-    assert versions == sorted(set(versions), reverse=True)
-    dates = [section.released for section in releases if section.released]
-    assert dates == sorted(dates, reverse=True)
-    assert len(dates) == len(releases)
-
-
-def test_each_heading_is_one_of_keep_a_changelog_and_in_its_order() -> None:
-    for section in release.read_sections(TEXT):
-        kinds = re.findall(r"^### (.+)$", section.text, re.MULTILINE)
-        assert kinds == [kind for kind in KINDS if kind in kinds]
 
 
 def test_a_section_has_its_date_and_its_text() -> None:
@@ -81,11 +59,3 @@ def test_a_version_without_a_section_is_no_release() -> None:
 def test_a_heading_of_another_form_is_no_release(heading: str) -> None:
     with pytest.raises(ChangelogError, match=re.escape(heading)):
         release.find_release(f"{SAMPLE}\n## {heading}\n", "1.2.0")
-
-
-def test_release_notes_name_the_files_of_links() -> None:
-    """A page of a release is not in the folder of the files."""
-    text = "A [page](docs/cost.md#wallets), [docs/cost.md](docs/cost.md) and [a](https://a.org)."
-    assert release.without_relative_links(text) == (
-        "A page (docs/cost.md), docs/cost.md and [a](https://a.org)."
-    )
