@@ -862,17 +862,6 @@ def test_the_api_has_no_right_of_a_feature_that_is_switched_off(
     assert kinds_of_items("api_handler", truths) == asked.keys["api_handler"]
 
 
-@pytest.mark.parametrize("function", ["get_views", "put_views", "fold_views"])
-def test_the_functions_of_badges_have_no_rights_of_other_features(function: str) -> None:
-    off, events = dict.fromkeys(ALL_FEATURES, False), {"HasEvents": True}
-    assert policy(function, off | events) == policy(function)
-    of_milestones = set() if function == "get_views" else {("sqs:SendMessage", TIMERS_QUEUE)}
-    everything = rights(function, restored=False)
-    assert everything - rights(function, restored=False, truths=off) == of_milestones
-    kinds = {(TABLE[False], "TIMER#*")} if of_milestones else set()
-    assert kinds_of_items(function) - kinds_of_items(function, off) == kinds
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_all_statements_of_several_actions_on_the_table_name_the_same_keys(function: str) -> None:
     """AWS does not document which keys of a transaction belong to which of its actions."""

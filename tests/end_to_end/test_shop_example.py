@@ -16,7 +16,7 @@ from uuid import UUID
 
 import pytest
 from shop import Shop
-from wallets import Wallets, WrongRequestError
+from wallets import Wallets
 
 from chalicelib.http import tokens
 from simulation.environment import ROOT
@@ -177,29 +177,3 @@ def test_after_lost_answers_and_a_kill_the_books_are_exact(tmp_path: Path) -> No
     assert rounds > 1
     assert 0 < len(paid) < ORDERS
     assert set(road.happened) == {"", "kill", *FAULTS}
-
-
-def test_a_refused_order_stays_refused_and_a_new_one_is_paid(server: Server) -> None:
-    with trading(Road(server, random.Random(3), ("cut after",))) as trade:  # noqa: S311
-        wallets = trade.wallets()
-        till, customer = wallets.open(str(UUID(int=11))), wallets.open(str(UUID(int=12)))
-        with sqlite3.connect(":memory:") as books:
-            shop = Shop(books, wallets, till)
-            first = shop.order(customer, 5)
-            shop.settle()
-            wallets.deposit(customer, 5, "bank-00000001")
-            assert shop.pay(first, customer, 5) == shop.state(first) == "declined"
-            second = shop.order(customer, 5)
-            shop.settle()
-            assert shop.state(second) == "paid"
-        assert (wallets.balance(till), wallets.balance(customer)) == (5, 0)
-
-
-def test_a_used_nonce_is_an_error_that_is_not_sent_again(server: Server) -> None:
-    with trading(Road(server, random.Random(4), ())) as trade:  # noqa: S311
-        wallets = trade.wallets()
-        wallet = wallets.open(str(UUID(int=21)))
-        wallets.deposit(wallet, 5, "bank-00000001")
-        with pytest.raises(WrongRequestError, match=r"^422: .*nonce_reused"):
-            wallets.deposit(wallet, 6, "bank-00000001")
-        assert (wallets.balance(wallet), trade.waits) == (5, [])

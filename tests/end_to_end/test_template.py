@@ -27,13 +27,12 @@ from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.counting import keys, windows
 from chalicelib.counting.count_at_once import AT_ONCE
 from chalicelib.events import claims, sweep
-from chalicelib.events.webhooks import signing
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
-from deploy import bytecode, template
+from deploy import template
 from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.conditions import ALL_FEATURES, Truths, choose, decide, evaluate
 from deploy.stage import Folder
@@ -208,16 +207,6 @@ def test_the_zip_has_the_sources_as_they_are(packages: dict[str, Path]) -> None:
     assert given == sources
 
 
-def test_the_zip_has_no_machine_code_and_bytecode_of_lambda_alone(
-    packages: dict[str, Path],
-) -> None:
-    """So it runs on any processor, and does not depend on the Python of the packaging machine."""
-    suffixes = {"".join(Path(name).suffixes[-2:]) for name in names(packages["prod"])}
-    assert not {name for name in suffixes if name.endswith((".so", ".pyd", ".dylib"))}
-    compiled = {name for name in suffixes if name.endswith(".pyc")}
-    assert compiled <= {f".cpython-{bytecode.VERSION.replace('.', '')}.pyc"}
-
-
 def test_the_templates_have_no_findings(packages: dict[str, Path], tmp_path: Path) -> None:
     """All of prod is checked at once with the resources that differ in dev, under other names."""
     prod, dev = (read(packages[stage]) for stage in STAGES)
@@ -387,15 +376,6 @@ def test_malformed_digests_of_tokens_are_not_deployed(
     assert (re.fullmatch(pattern, value) is not None) is is_allowed
     with nullcontext() if is_allowed else pytest.raises(SettingsError):
         Settings.from_environment({"API_TOKEN_DIGESTS": value})
-
-
-def test_malformed_secrets_of_webhooks_are_not_deployed(packages: dict[str, Path]) -> None:
-    pattern = read(packages["prod"])["Parameters"]["WebhookSecrets"]["AllowedPattern"]
-    secret = signing.new_secret()
-    for allowed in ("", secret, f"{secret},{signing.new_secret()}"):
-        assert re.fullmatch(pattern, allowed)
-    for refused in ("whsec_short", secret.removeprefix("whsec_"), ",", f"{secret} {secret}"):
-        assert not re.fullmatch(pattern, refused)
 
 
 def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:
@@ -1100,18 +1080,3 @@ def test_without_a_feature_every_referenced_name_is_in_the_stack(
     settings = stack["APIHandler"]["Properties"]["Environment"]["Variables"]
     assert ("TIMERS_QUEUE_URL" in settings) == ("Events" not in off)
     assert ("ArchiveEntries" in stack) == ("Wallets" not in off)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "is_refused"), [({}, False), (DOMAIN, False), ({"DomainName": "a.b"}, True)]
-)
-def test_a_domain_without_its_certificate_is_refused(
-    packages: dict[str, Path], parameters: dict[str, str], *, is_refused: bool
-) -> None:
-    given = read(packages["prod"])
-    [rule] = given["Rules"].values()
-    [assertion] = rule["Assertions"]
-    conditions = {"applies": rule["RuleCondition"], "holds": assertion["Assert"]}
-    truths = evaluate(given | {"Conditions": conditions}, parameters)
-    assert (truths["applies"] and not truths["holds"]) is is_refused
-    assert assertion["AssertDescription"].startswith("DomainName needs CertificateArn")

@@ -17,7 +17,7 @@ import pytest
 from chalicelib import description
 from chalicelib.api import TABLE
 from chalicelib.counting import ids
-from chalicelib.events import event, requests, serializers
+from chalicelib.events import requests, serializers
 from chalicelib.http.description import NO_CONTROL_CHARACTERS
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError, MethodNotAllowedError
@@ -25,13 +25,10 @@ from chalicelib.http.guards import SwitchedOffError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import check_characters
 from chalicelib.http.times import to_iso8601
-from chalicelib.owners import requests as owner_requests
 from chalicelib.pages.description import ID_CHARACTERS
 from chalicelib.settings import Settings
-from chalicelib.wallets import journal, wallet
 from chalicelib.wallets import requests as wallet_requests
-from chalicelib.wallets import serializers as wallet_serializers
-from chalicelib.wallets.opening import Wallet
+from chalicelib.wallets import wallet
 from simulation.resources import GivenResources
 from tests import checkers
 
@@ -233,51 +230,6 @@ def test_every_option_of_a_route_is_described_and_no_other() -> None:
         says = f"/api/v1/views: only the route or only its description has {name}$"
         with pytest.raises(ValueError, match=says):
             description.document((replace(first, options=other), *TABLE.routes[1:]))
-
-
-def test_requests_have_the_fields_of_the_code() -> None:
-    for schema, fields in (
-        ("Claim", owner_requests.CLAIM),
-        ("Change", owner_requests.CHANGE),
-        ("EventRequest", requests.EVENT),
-        ("TimerRequest", requests.TIMER),
-        ("PostingRequest", wallet_requests.FIELDS),
-    ):
-        assert SCHEMAS[schema]["properties"].keys() == fields
-    assert set(SCHEMAS["TimerRequest"]["required"]) == requests.TIMER
-
-
-def test_responses_have_the_fields_of_the_code() -> None:
-    """Each schema has every field that a response can have, and requires those that all have."""
-    attempt = event.Attempt(1, 2, 500, "status 500")
-    log = event.Target(event.TargetKind.LOG)
-    most_event = event.Event("e", 5, 1, log, "{}", "", claim="worker", attempts=(attempt,))
-    least_event = event.Event("e", 5, 1, log, "", "", event.Status.SUCCESS)
-    most, least = serializers.to_json(most_event), serializers.to_json(least_event)
-    timer = serializers.timer(most_event, 0)
-    transfer, deposit = wallet.Posting("n", 1, "b", "a"), wallet.Posting("n", 1, "b")
-    full = journal_page(journal.Page([wallet.Entry("a", transfer, 0)], "cursor"))
-    bare = journal_page(journal.Page([wallet.Entry("a", deposit, 0)], ""))
-    balance, own = (read(Wallet("a", "", 0)) for read in WALLET_SERIALIZERS)
-    for schema, fields, required in (
-        ("Event", most, least),
-        ("Attempt", most["attempts"][0], {"started"}),
-        ("Timer", timer, timer),
-        ("Balance", balance, balance),
-        ("Wallet", own, own),
-        ("Transactions", full, bare),
-        ("Transaction", full["transactions"][0], bare["transactions"][0]),
-    ):
-        assert SCHEMAS[schema]["properties"].keys() == set(fields)
-        assert set(SCHEMAS[schema]["required"]) == set(required)
-    assert SCHEMAS["Event"]["properties"]["claim"]["properties"].keys() == most["claim"].keys()
-
-
-WALLET_SERIALIZERS = (wallet_serializers.balance, wallet_serializers.to_json)
-
-
-def journal_page(page: journal.Page) -> dict[str, Any]:
-    return wallet_serializers.transactions(page, "a", 0)
 
 
 def test_the_examples_of_requests_are_accepted() -> None:

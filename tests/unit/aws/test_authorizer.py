@@ -15,8 +15,6 @@ from chalicelib.aws.authorizer import authorize
 from chalicelib.http import tokens
 from chalicelib.http.authentication import key
 from chalicelib.storage.errors import Unavailable
-from chalicelib.storage.items import Value
-from chalicelib.storage.writes import Update
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
@@ -79,16 +77,6 @@ def test_a_token_of_the_settings_opens_routes_if_the_table_does_not_answer(
 
 def test_a_revoked_token_opens_nothing(table: MemoryTable) -> None:
     table.remove(key(DIGEST))
-    assert opened(asked(f"Bearer {TOKEN}")) == []
-
-
-@pytest.mark.parametrize(
-    "fields", [{"role": "admin"}, {"role": ""}, {"role": "user"}, {"user": USER}, {"role": 1}]
-)
-def test_an_item_that_names_nobody_opens_nothing(
-    table: MemoryTable, fields: dict[str, Value]
-) -> None:
-    table.write(Update(key(DIGEST), values=fields))
     assert opened(asked(f"Bearer {TOKEN}")) == []
 
 

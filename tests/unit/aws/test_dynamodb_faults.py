@@ -230,16 +230,6 @@ def test_only_the_page_that_was_throttled_is_retried() -> None:
     assert ["ExclusiveStartKey" in request for request in client.requests] == [False, True, True]
 
 
-def test_a_projection_uses_placeholders_because_count_is_a_reserved_word() -> None:
-    client = script({"Items": [], "Count": 0})
-    table_on(client).query("USER#octocat", limit=5, attributes=("SK", "count"))
-    [request] = client.requests
-    names = request["ExpressionAttributeNames"]
-    asked = [names[placeholder] for placeholder in request["ProjectionExpression"].split(", ")]
-    assert asked == ["SK", "count"]
-    assert all(placeholder.startswith("#") for placeholder in names)
-
-
 # One write.
 
 
@@ -438,14 +428,6 @@ class Batches:
         self.stored += items
 
 
-def test_items_are_put_25_at_a_time() -> None:
-    batches, time = Batches(), FakeTime()
-    table_on(batches.client, time).put_all(views(60))
-    assert batches.sizes == [25, 25, 60 - 50]
-    assert batches.stored == views(60)
-    assert time.slept == []
-
-
 def test_of_two_items_with_one_key_only_the_later_is_sent() -> None:
     batches = Batches()
     earlier, later = view(1) | {"ttl": 300}, view(1) | {"ttl": 600}
@@ -461,16 +443,6 @@ def test_items_left_unprocessed_are_sent_again_after_a_wait_until_they_are_store
     assert batches.sizes == [6, 5, 3]
     assert batches.stored == views(6)
     assert time.slept == [0.05, 0.1]
-
-
-def test_exactly_the_items_that_stay_unprocessed_are_not_stored() -> None:
-    stuck = [view(3), view(30)]
-    batches = Batches(leave=lambda _, items: [item for item in items if item in stuck])
-    with pytest.raises(NotStored, match="2 items not stored: left unprocessed") as raised:
-        table_on(batches.client).put_all(views(40))
-    assert raised.value.items == stuck
-    assert batches.sizes == [25, 15, 2, 2]
-    assert batches.stored == [item for item in views(40) if item not in stuck]
 
 
 def test_only_a_throttled_batch_is_sent_again() -> None:
