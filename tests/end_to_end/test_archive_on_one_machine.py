@@ -137,19 +137,6 @@ def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
     assert times(tmp_path) == Counter(of(items))
 
 
-def test_while_the_archive_fails_badges_are_counted_and_folded(tmp_path: Path) -> None:
-    store(tmp_path, journal(1, HOT_SECONDS + 5))
-    (tmp_path / FOLDER).write_text("in the way")
-    with running(tmp_path, **QUICK) as server:
-        wait_for_failure(server)
-        server.badge("a")
-        wait_until(lambda: _number(tmp_path, FOLDED) == 1, "the view is folded")
-        assert server.peek("a") == 1
-        assert changes(tmp_path) > 0
-        (tmp_path / FOLDER).unlink()
-        wait_until(lambda: len(archived(tmp_path)) == 2, "the entry is archived once it can be")
-
-
 @pytest.mark.parametrize("kills", [4])
 def test_killed_at_any_moment_it_archives_every_entry_at_least_once(
     tmp_path: Path, kills: int

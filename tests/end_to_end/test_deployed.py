@@ -193,16 +193,6 @@ def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emula
     assert [one["id"] for one in listed["events"]] == ["to-nobody"]
 
 
-def test_one_command_redrives_a_failed_event(aws: Emulator) -> None:
-    """It has two attempts more, because its receiver is still away."""
-    printed = aws.make("redrive-events", STAGE="prod", OF="to-nobody nobody")
-    refused = "its last error: the connection was refused"
-    assert f"to-nobody queued again; {refused}" in printed
-    assert "nobody unknown" in printed
-    event = done(aws, "to-nobody")
-    assert (event["status"], len(event["attempts"])) == ("ERROR", 4)
-
-
 def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
     """The distribution then enqueues the event."""
     targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "vu-mi-prod"))

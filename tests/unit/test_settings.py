@@ -241,3 +241,21 @@ def test_an_unknown_counter_is_refused_with_the_known_ones() -> None:
         "DROP_IN must be some of komarev, hits.sh, dwyl, visitor-badge, moe-counter, hit-counter,"
         " seeyoufarm, hitscounter, separated by commas, not 'hits'"
     )
+
+
+def test_by_default_no_token_is_valid_and_no_event_goes_to_a_queue() -> None:
+    settings = Settings.from_environment({})
+    assert settings.api_token_digests == frozenset()
+    assert (settings.webhook_secrets, settings.webhook_allow) == ((), "")
+    assert not settings.can_sign
+    assert settings.event_queues == {}
+    assert settings.retry_seconds == (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
+    assert 31 * 3_600 < sum(settings.retry_seconds) < 32 * 3_600
+
+
+@pytest.mark.parametrize("name", ["EVENTS", "WALLETS"])
+@pytest.mark.parametrize("given_value", ["Off", "false", "0", " off", "no"])
+def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str, given_value: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({name: given_value})
+    assert str(refusal.value) == f"{name} must be on or off, not {given_value!r}"

@@ -286,3 +286,13 @@ def test_the_api_handler_answers_urls_of_other_counters_if_the_setting_names_the
     answer = api_handler.handler(made, None)
     assert (answer["statusCode"], len(queue.bodies)) == (200, 1)
     assert answer["headers"]["Content-Type"] == "image/svg+xml;charset=utf-8"
+
+
+def test_the_function_of_views_allows_a_script_of_another_site_to_count_a_view(
+    queue: FakeQueue,
+) -> None:
+    headers = {**OF_ANOTHER_SITE, "access-control-request-method": "POST"}
+    answer = get_views.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
+    assert answer["statusCode"] == 204
+    assert answer["headers"]["Access-Control-Allow-Methods"] == "POST"
+    assert queue.bodies == []

@@ -59,3 +59,11 @@ def test_a_version_without_a_section_is_no_release() -> None:
 def test_a_heading_of_another_form_is_no_release(heading: str) -> None:
     with pytest.raises(ChangelogError, match=re.escape(heading)):
         release.find_release(f"{SAMPLE}\n## {heading}\n", "1.2.0")
+
+
+def test_release_notes_name_the_files_of_links() -> None:
+    """A page of a release is not in the folder of the files."""
+    text = "A [page](docs/cost.md#wallets), [docs/cost.md](docs/cost.md) and [a](https://a.org)."
+    assert release.without_relative_links(text) == (
+        "A page (docs/cost.md), docs/cost.md and [a](https://a.org)."
+    )

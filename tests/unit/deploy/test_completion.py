@@ -203,3 +203,11 @@ def test_a_stack_has_the_functions_of_its_features(
     outputs: dict[str, str], others: list[str]
 ) -> None:
     assert functions_of(outputs) == OF_BADGES + others
+
+
+def test_completing_again_changes_nothing(folder: Folder) -> None:
+    client = FakeLambda()
+    first = complete(client, folder)
+    settings = json.dumps(client.settings, sort_keys=True)
+    assert complete(client, folder) == first
+    assert json.dumps(client.settings, sort_keys=True) == settings

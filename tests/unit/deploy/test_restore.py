@@ -420,3 +420,10 @@ def test_a_restore_that_is_deployed_already_is_only_configured(stack: Stack) -> 
     assert stack.restore.run(TARGET, AT).table == TARGET
     assert not {"restore_table_to_point_in_time", "tag_resource"} & {*stack.tables.failures.calls}
     assert (stack.checked, stack.stopped) == ([], CONSUMERS)
+
+
+def test_a_restored_table_of_a_disposable_stage_is_not_protected() -> None:
+    resources = template.for_stage(template.load(), "dev")["Resources"]
+    stack = Stack(properties=resources["Table"]["Properties"])
+    stack.restore.run(SOURCE, AT)
+    assert not stack.tables.tables[TARGET].get("DeletionProtectionEnabled")

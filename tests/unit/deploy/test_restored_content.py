@@ -174,3 +174,9 @@ def test_a_damaged_object_of_the_archive_is_found_and_a_malformed_record_is_not(
 def test_an_operator_can_accept_wrong_content(restored: Restored) -> None:
     restored.table.write(Put({**SUMMARY, "count": 6}))
     assert len(restored.check(accept=True)) == 1
+
+
+def test_a_stack_without_wallets_has_no_archive_to_read(restored: Restored) -> None:
+    stored = partial(stored_items, aws_client("dynamodb"))
+    ContentCheck(stored, in_bucket(None, ""), restored.findings.append).run("vu-mi")
+    assert restored.wrong == []

@@ -75,3 +75,10 @@ def test_a_query_is_plain_without_any_parameter_but_the_id() -> None:
     assert query.is_plain(query.parse(""))
     assert query.is_plain(query.parse("id=a"))
     assert not query.is_plain(query.parse("id=a&new-option="))
+
+
+def test_a_short_query_is_parsed_once_and_a_long_one_takes_no_memory() -> None:
+    short, long = "id=" + "a" * 297, "id=" + "a" * 298
+    assert query.parse(short) is query.parse(short)
+    assert query.parse(long) == query.parse(long) == {"id": ["a" * 298]}
+    assert query.parse(long) is not query.parse(long)
