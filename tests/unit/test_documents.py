@@ -1,4 +1,4 @@
-"""The documents: each link leads to what it names, and the site has each document in one group."""
+"""The documents: each link leads to what it names, also in the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that makes `logos.json` from the packages of simple-icons and svgo."""
+"""The included logos: the wanted ones whose licence allows it."""
 
 from __future__ import annotations
 

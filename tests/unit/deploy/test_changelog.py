@@ -1,4 +1,4 @@
-"""The changelog has the form of Keep a Changelog, and a section of the version."""
+"""The changelog has a section of the version, which becomes the notes of the release."""
 
 from __future__ import annotations
 
