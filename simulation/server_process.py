@@ -10,8 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Protocol, Self, TypeVar
+from typing import TypeAlias
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
@@ -19,33 +18,7 @@ START_SECONDS = 60.0
 """The limit for a start, which takes a second on an idle machine."""
 
 
-class Process(Protocol):
-    """The part of `subprocess.Popen` that the users of a started program need."""
-
-    @property
-    def pid(self) -> int: ...
-    @property
-    def returncode(self) -> int | Any: ...
-    @property
-    def stdout(self) -> IO[str] | None: ...
-    @property
-    def stderr(self) -> IO[str] | None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def send_signal(self, number: int, /) -> None: ...
-    def kill(self) -> None: ...
-    def communicate(self, *, timeout: float | None = None) -> tuple[str, str]: ...
-
-
-AnyProcess = TypeVar("AnyProcess", bound=Process)
+Process: TypeAlias = subprocess.Popen[str]
 
 
 class NotStartedError(Exception):
@@ -58,7 +31,7 @@ def start(
     settings: Mapping[str, str],
     stderr: int | None = subprocess.PIPE,
     sources: Path = ROOT,
-) -> subprocess.Popen[str]:
+) -> Process:
     """Start a program, a module and its arguments, over a folder, without waiting for it."""
     return subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
@@ -81,7 +54,7 @@ def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def killed(process: AnyProcess) -> Iterator[AnyProcess]:
+def killed(process: Process) -> Iterator[Process]:
     """Kill the process at the end of the block."""
     with process:
         try:

@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from tests.schema_words import Field, Json, Words
+
 from chalicelib import description
 from chalicelib.api import TABLE
 from tests.markdown_links import to_anchor
-from tests.schema_words import Field, Json, Words
 from vumi.server.common_commits import METRICS
 
 PAGE = Path(__file__).parents[1] / "docs" / "http.md"

@@ -1,6 +1,6 @@
 """The pictures of the README and the docs, drawn by the current code.
 
-|`python -m tests.pictures` writes them; `test_pictures.py` checks that they are current.
+`python -m tests.pictures` writes them.
 """
 
 from __future__ import annotations

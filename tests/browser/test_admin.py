@@ -34,13 +34,6 @@ def filled_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(started, folder, create_token(folder, "operator"))
 
 
-@pytest.fixture(scope="module")
-def empty_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("empty")
-    with running(folder) as started:
-        yield Served(started, folder, create_token(folder, "operator"))
-
-
 @pytest.fixture
 def operator(browser: Browser, filled_server: Served) -> Iterator[Operator]:
     with operator_of(browser, filled_server) as opened:
@@ -183,14 +176,6 @@ def descending(numbers: list[int]) -> bool:
     return len(numbers) == 50 and numbers == sorted(numbers, reverse=True)
 
 
-def test_a_sparkline_has_a_bar_for_each_day_with_views(operator: Operator) -> None:
-    page = operator.open().page
-    operator.search("sparkling")
-    spark = page.get_by_role("img", name="6 views in 30 days")
-    expect(spark).to_be_visible()
-    assert spark.locator("path.bars").get_attribute("d").count("M") == 3  # type: ignore[union-attr]
-
-
 def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(
     operator_with_clock: Operator,
 ) -> None:
@@ -252,20 +237,6 @@ def test_numbers_that_are_not_there_yet_are_waited_for(
     page.unroute("**/admin/data/badges**")
     page.clock.run_for(10_000 if failure else 1_000)
     expect(page.locator("#rows tr")).to_have_count(50)
-
-
-def test_without_badges_the_page_says_how_to_make_one(
-    browser: Browser, empty_server: Served
-) -> None:
-    with operator_of(browser, empty_server) as opened:
-        page = opened.open().page
-        expect(page.locator("#none")).to_have_text(
-            "There is no badge yet. The first view of an id makes its badge."
-        )
-        expect(page.locator("#queues-said")).to_contain_text("All queues are empty")
-        expect(page.locator("#events-said")).to_have_text("No event has failed.")
-        expect(page.locator("#file-said")).to_have_text("Its growth is known from tomorrow on.")
-        assert opened.visit.complaints == []
 
 
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(

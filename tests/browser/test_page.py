@@ -68,14 +68,6 @@ def test_without_an_id_the_page_shows_an_example_that_nobody_can_copy(visit: Vis
     assert visit.page.url == f"{visit.root}/"
 
 
-def test_a_server_that_refuses_the_example_shows_words(visit: Visit) -> None:
-    refused = {"message": "this id is not counted here", "isError": True}
-    visit.page.route("**/api/v1/views?**", lambda route: route.fulfill(json=refused))
-    visit.open()
-    expect(visit.page.get_by_text("Type a name to see its badge.")).to_be_visible()
-    expect(visit.page.locator("#badge")).to_be_hidden()
-
-
 def test_the_strip_shows_the_badge_in_each_style(visit: Visit) -> None:
     visit.open(f"{BADGE}&logo=github")
     pictures = visit.page.locator("#styles img:visible")
@@ -137,16 +129,6 @@ def test_each_period_is_shown_and_is_in_the_line(visit: Visit) -> None:
         assert visit.page.locator("#said.wrong").count() == 0
 
 
-def test_a_sparkline_is_only_in_the_picture_that_is_drawn_here(visit: Visit) -> None:
-    visit.open(f"{BADGE}&spark=30")
-    visit.shows_badge("views: 0")
-    source = visit.page.locator("#badge").get_attribute("src") or ""
-    assert parse_qs(urlsplit(source).query)["spark"] == ["30"]
-    visit.expect_line(f"![views]({visit.root}/api/v1/views.svg?id=octocat%2Fhello&spark=30)")
-    visit.field("Let shields.io draw it").check()
-    expect(visit.page.locator("#line")).not_to_contain_text("spark")
-
-
 def test_an_unknown_logo_is_reported(visit: Visit) -> None:
     visit.open(f"{BADGE}&logo=nosuchlogo")
     said = visit.page.locator("#said")
@@ -155,14 +137,6 @@ def test_an_unknown_logo_is_reported(visit: Visit) -> None:
     )
     visit.field("Logo").fill("github")
     expect(said).to_have_text(f"Now at 0. {LOOKING}")
-
-
-def test_a_colour_that_is_picked_is_written(visit: Visit) -> None:
-    visit.open(BADGE)
-    visit.choose(MORE)
-    visit.field("Pick the colour").fill("#00aa77")
-    expect(visit.field("Colour")).to_have_value("00aa77")
-    expect(visit.page.locator("#line")).to_contain_text("&color=00aa77")
 
 
 def test_choices_are_stored_in_the_address_and_restored_from_it(visit: Visit) -> None:
@@ -257,11 +231,6 @@ def test_a_server_that_does_not_answer_is_reported_in_words(
         )
 
 
-def test_a_loopback_address_is_reported(visit: Visit) -> None:
-    visit.open()
-    expect(visit.page.locator("#loopback")).to_be_visible()
-
-
 @pytest.mark.parametrize("path", ["/prod", "/prod/"])
 def test_below_a_stage_every_address_has_the_stage(visit: Visit, path: str) -> None:
     """API Gateway serves the page at /prod and at /prod/ ."""
@@ -296,9 +265,3 @@ def test_an_address_of_two_slashes_leads_to_no_other_host(visit: Visit) -> None:
     )
     visit.page.goto(f"{visit.root}//evil.example/#id={quote('a/b', safe='')}")
     visit.expect_line(f"![views]({visit.root}//evil.example/api/v1/views.svg?id=a%2Fb)")
-
-
-def test_a_head_request_gets_only_the_headers(server: Server) -> None:
-    status, headers, body = server.request("/", "HEAD")
-    assert (status, body) == (200, b"")
-    assert headers["Content-Length"] == str(len(server.request("/")[2]))

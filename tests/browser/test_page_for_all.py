@@ -68,36 +68,6 @@ def test_a_line_can_be_copied_with_the_keyboard_alone(visit: Visit) -> None:
     assert focused(visit.page) == "copy"
 
 
-def test_folded_fields_open_with_the_keyboard(visit: Visit) -> None:
-    visit.open("#id=keys")
-    tab(visit.page, "copy")
-    visit.page.keyboard.press("Tab")
-    visit.page.keyboard.press("Enter")
-    tab(visit.page, "label")
-    visit.page.keyboard.type("seen")
-    visit.shows_badge("seen: 0")
-
-
-def test_enter_in_a_field_leaves_the_page_as_it_is(visit: Visit) -> None:
-    visit.open()
-    visit.page.locator("#id").fill("entered")
-    visit.page.locator("#id").press("Enter")
-    visit.shows_badge("views: 0")
-    assert visit.page.url == f"{visit.root}/#id=entered"
-
-
-def test_the_focused_control_is_outlined(visit: Visit) -> None:
-    visit.open("#id=a")
-    style = "getComputedStyle(document.activeElement{})"
-    outline = style + ".outlineStyle + " + style + ".outlineWidth"
-    tab(visit.page, "copy")
-    assert visit.page.evaluate(outline.replace("{}", "")) == "solid3px"
-    visit.page.keyboard.press("Shift+Tab")
-    visit.page.keyboard.press("Shift+Tab")
-    assert focused(visit.page, "name") == "as"
-    assert visit.page.evaluate(outline.replace("{}", ".parentElement")) == "solid3px"
-
-
 @pytest.mark.parametrize("size", [NARROW, DESKTOP])
 def test_nothing_moves_when_the_pictures_load(
     browser: Browser, server: Server, size: tuple[int, int]
@@ -113,32 +83,6 @@ def test_nothing_moves_when_the_pictures_load(
         visit.page.reload()
         settle(visit.page)
         assert visit.page.evaluate(places) == before
-
-
-def test_a_chart_is_as_wide_as_a_narrow_screen(browser: Browser, server: Server) -> None:
-    """It is drawn at its real size, so that its text is as large as on a wide screen."""
-    with Visit.of(browser, server, size=NARROW) as visit:
-        settle(visit.open(STATES["chart"]).page)
-        natural, shown = visit.page.locator("#chart").evaluate(
-            "chart => [chart.naturalWidth, chart.clientWidth]"
-        )
-        assert natural == shown < 360
-
-
-def test_the_page_is_short_on_a_phone(browser: Browser, server: Server) -> None:
-    with Visit.of(browser, server, size=NARROW) as visit:
-        for state, limit in (("empty", 1_400), ("badge", 1_850)):
-            settle(visit.open(STATES[state]).page)
-            assert visit.page.evaluate("document.documentElement.scrollHeight") < limit
-
-
-def test_nothing_moves_for_people_who_prefer_less_motion(visit: Visit) -> None:
-    longest = "Math.max(...[...document.querySelectorAll('*')].map(one =>"
-    longest += " parseFloat(getComputedStyle(one).transitionDuration)))"
-    visit.open()
-    for motion, seconds in (("reduce", 0), ("no-preference", 0.12)):
-        visit.look(DESKTOP, reduced_motion=motion)
-        assert visit.page.evaluate(longest) == seconds
 
 
 def settle(page: Page) -> None:

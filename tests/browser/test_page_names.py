@@ -80,11 +80,3 @@ def test_a_typed_name_is_trimmed_and_shortened_when_it_is_left(
     visit.field(NAME).fill(typed)
     visit.field(NAME).press("Tab")
     expect(visit.field(NAME)).to_have_value(left)
-
-
-def test_spaces_around_a_name_are_typed_by_mistake_but_linked_on_purpose(visit: Visit) -> None:
-    visit.open("#id=%20a")
-    visit.shows_badge("views: 0")
-    visit.expect_line(f"![views]({visit.root}/api/v1/views.svg?id=%20a)")
-    visit.field(NAME).fill(" b ")
-    visit.expect_line(f"![views]({visit.root}/api/v1/views.svg?id=b)")

@@ -34,11 +34,10 @@ class Post:
 
 @dataclass
 class Receiver:
-    """The received posts, and the status to answer by path, 204 by default."""
+    """The received posts, each of which is answered by 204."""
 
     port: int
     posts: list[Post] = field(default_factory=list)
-    statuses: dict[str, int] = field(default_factory=dict)
     hanging: threading.Event = field(default_factory=threading.Event)
 
     def url(self, path: str = "/") -> str:
@@ -63,7 +62,7 @@ def receiving() -> Iterator[Receiver]:
             receiver.posts.append(Post(time.time(), self.path, headers, body))
             if self.path == "/hang":
                 receiver.hanging.wait()
-            self.send_response(receiver.statuses.get(self.path, 204))
+            self.send_response(204)
             self.end_headers()
 
     hanging = threading.Event()

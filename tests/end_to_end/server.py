@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from simulation import server_process
 from simulation.server_process import NotStartedError, Process, ServerProcess, killed
-from tests.end_to_end.preloaded import Forked
 
 PATIENCE_SECONDS = 30.0
 """The limit for steps that take a second or less on an idle machine."""
@@ -24,10 +23,7 @@ PATIENCE_SECONDS = 30.0
 
 def start(folder: Path, *command: str, **settings: str) -> Process:
     """Start a command, or the server, without waiting for it."""
-    arguments = command or ("serve",)
-    if any(name.startswith("PYTHON") for name in settings):
-        return server_process.start(folder, ("vumi", *arguments), settings)
-    return Forked(arguments, server_process.environment(folder, settings))
+    return server_process.start(folder, ("vumi", *(command or ("serve",))), settings)
 
 
 def create_token(folder: Path, name: str, user: str = "") -> str:

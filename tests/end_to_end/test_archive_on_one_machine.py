@@ -112,18 +112,6 @@ def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Pat
             assert (line["kind"], line["from"], line["to"]) == ("transfer", ALICE, BOB)
 
 
-def test_a_folded_window_leaves_nothing_in_the_archive_or_the_change_log(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path, **QUICK) as server:
-        server.badge("a")
-        server.wait_for("a", 1)
-        wait_until(lambda: _number(tmp_path, FOLDED) == 1, "the view is folded")
-        wait_until(lambda: changes(tmp_path) == 0, "both consumers are done")
-        assert server.peek("a") == 1
-    assert objects(tmp_path) == []
-
-
 def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
     tmp_path: Path,
 ) -> None:
@@ -147,19 +135,6 @@ def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
     with running(tmp_path) as server:
         wait_until(lambda: changes(tmp_path) == 0, "the removals are archived")
     assert times(tmp_path) == Counter(of(items))
-
-
-def test_while_the_archive_fails_badges_are_counted_and_folded(tmp_path: Path) -> None:
-    store(tmp_path, journal(1, HOT_SECONDS + 5))
-    (tmp_path / FOLDER).write_text("in the way")
-    with running(tmp_path, **QUICK) as server:
-        wait_for_failure(server)
-        server.badge("a")
-        wait_until(lambda: _number(tmp_path, FOLDED) == 1, "the view is folded")
-        assert server.peek("a") == 1
-        assert changes(tmp_path) > 0
-        (tmp_path / FOLDER).unlink()
-        wait_until(lambda: len(archived(tmp_path)) == 2, "the entry is archived once it can be")
 
 
 @pytest.mark.parametrize("kills", [4])

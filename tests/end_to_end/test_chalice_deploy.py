@@ -11,26 +11,22 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import pytest
 
 from chalicelib.counting import keys
 from chalicelib.counting.view import View, new_ulid
-from deploy.completion import FUNCTIONS, mapping_options
+from deploy.completion import mapping_options
 from simulation.environment import free_port
 from tests.end_to_end.emulator import BIN, PATIENCE_SECONDS, Emulator, answers, running, until
 from tests.end_to_end.stacks import (
     CONSUMERS,
-    check_archive,
     count,
     fold,
-    forget_message_of_event,
     mapping,
     old_ulid,
     outputs,
     put_old_views,
-    sweep,
     views,
 )
 
@@ -98,19 +94,6 @@ def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> Non
     assert count(aws, table) == 3
 
 
-def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator) -> None:
-    table = outputs(aws, STACK)["TableName"]
-    forget_message_of_event(aws, table)
-    sweep(aws, STACK)
-    key = {"PK": {"S": "TIMER#swept"}, "SK": {"S": "TIMER"}}
-    look = partial(aws.client("dynamodb").get_item, TableName=table, Key=key, ConsistentRead=True)
-    until(lambda: look()["Item"]["status"]["S"] == "SUCCESS", "the event is fired")
-
-
-def test_a_function_of_chalice_deploy_archives_a_removed_entry_once(aws: Emulator) -> None:
-    check_archive(aws, STACK)
-
-
 @pytest.mark.parametrize("function", CONSUMERS)
 def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
     aws: Emulator, function: str
@@ -119,16 +102,3 @@ def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
     assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     deployed = mapping(aws, f"{STACK}-{function}")()
     assert {option: deployed.get(option) for option in options} == options
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_month(
-    aws: Emulator, function: str
-) -> None:
-    name = STACK if function == "api_handler" else f"{STACK}-{function}"
-    logging = aws.client("lambda").get_function_configuration(FunctionName=name)["LoggingConfig"]
-    assert logging["LogFormat"] == "JSON"
-    [group] = aws.client("logs").describe_log_groups(logGroupNamePrefix=logging["LogGroup"])[
-        "logGroups"
-    ]
-    assert group["retentionInDays"] == 30

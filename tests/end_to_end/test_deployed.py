@@ -9,10 +9,7 @@ an expression.
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,14 +151,6 @@ def test_the_api_answers_every_path_in_the_form_of_our_errors_but_not_the_author
     assert refusal(EVENTS, "GET", "too-short") == (403, {"message": "Forbidden"})
 
 
-def test_the_page_is_compressed(aws: Emulator) -> None:
-    url = aws.url(outputs(aws, "vu-mi-prod")["HttpApiId"], "/")
-    asked = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})  # noqa: S310
-    with urllib.request.urlopen(asked) as answer:  # noqa: S310
-        assert answer.headers["Content-Encoding"] == "gzip"
-        assert gzip.decompress(answer.read()).startswith(b"<!doctype html>")
-
-
 def test_a_token_that_the_command_creates_opens_the_routes_of_its_holder(aws: Emulator) -> None:
     user = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
     printed = {
@@ -193,12 +182,6 @@ def test_an_event_is_delivered_at_its_time(
     assert attempt["started"] >= made["at"]
 
 
-def test_a_queue_receives_the_payload(aws: Emulator) -> None:
-    url = aws.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
-    [message] = aws.client("sqs").receive_message(QueueUrl=url)["Messages"]
-    assert message["Body"] == '{"n":1}'
-
-
 def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emulator) -> None:
     """RetrySeconds has one wait, so there are two attempts."""
     wanted = {"id": "to-nobody", "delay": 0, "target": {"url": "http://127.0.0.1:9/"}}
@@ -208,16 +191,6 @@ def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emula
     assert event["last_error"] == "the connection was refused"
     _, listed = aws.ask(events_url(aws, "?status=ERROR"), "GET", TOKEN)
     assert [one["id"] for one in listed["events"]] == ["to-nobody"]
-
-
-def test_one_command_redrives_a_failed_event(aws: Emulator) -> None:
-    """It has two attempts more, because its receiver is still away."""
-    printed = aws.make("redrive-events", STAGE="prod", OF="to-nobody nobody")
-    refused = "its last error: the connection was refused"
-    assert f"to-nobody queued again; {refused}" in printed
-    assert "nobody unknown" in printed
-    event = done(aws, "to-nobody")
-    assert (event["status"], len(event["attempts"])) == ("ERROR", 4)
 
 
 def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
@@ -275,37 +248,6 @@ def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -
     assert "folded 3 views of 3 badges" in aws.vumi("fold", "--all")
     assert count(aws, table, "lost") == 3
     assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
-
-
-def test_counts_are_imported_by_one_command_and_again_without_effect(
-    aws: Emulator, tmp_path: Path
-) -> None:
-    file = tmp_path / "counts.csv"
-    file.write_text("id,count\nmoved/here,1000\n")
-    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
-
-    def shown() -> str:
-        badge = aws.get(api, "/api/v1/views?id=moved%2Fhere&peek=1")
-        return str(badge["message"])
-
-    told = aws.make("import", STAGE="prod", FILE=str(file), OPTIONS="--dry-run")
-    assert ("1 imported" in told, shown()) == (True, "0")
-    for told in ("1 imported", "1 unchanged"):
-        assert told in aws.vumi("import", str(file))
-        assert shown() == "1000"
-
-
-def test_an_operator_changes_a_badge_of_the_stack(aws: Emulator) -> None:
-    """The commands need no secret, and the badge no owner."""
-    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
-    assert "shop/site shows 500 now." in aws.vumi("set", "shop/site", "--base", "500")
-    assert "shop/site is frozen." in aws.vumi("freeze", "shop/site")
-    assert "secret, shown only once: " in aws.vumi("claim", "shop/site")
-    found = json.loads(aws.vumi("show", "shop/site", "--json"))
-    assert (found["count"], found["frozen"], bool(found["claimed"])) == (500, True, True)
-    assert aws.get(api, "/api/v1/views?id=shop%2Fsite")["message"] == "500"
-    aws.vumi("delete", "shop/site", "--yes")
-    assert aws.get(api, "/api/v1/views?id=shop%2Fsite&peek=1")["message"] == "0"
 
 
 def switch_backups_on(aws: Emulator, table: str) -> None:

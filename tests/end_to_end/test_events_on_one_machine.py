@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,27 +92,6 @@ def epoch(moment: str) -> float:
     return datetime.fromisoformat(moment).timestamp()
 
 
-@pytest.mark.parametrize("seconds", [0, 1])
-def test_a_timer_posts_to_its_url_when_it_elapses(
-    shared: Server, receiver: Receiver, seconds: int
-) -> None:
-    began = time.time()
-    wanted = {"hours": 0, "minutes": 0, "seconds": seconds, "url": receiver.url("/timer")}
-    status, timer = ask(shared, "POST", "/timers", wanted)
-    assert (status, [*timer]) == (200, ["id"])
-    path = f"/timers/{timer['id']}"
-    assert ask(shared, "GET", path)[1]["time_left"] <= seconds
-    until(lambda: ask(shared, "GET", path)[1]["status"] == "SUCCESS")
-    assert ask(shared, "GET", path) == (
-        200,
-        {"id": timer["id"], "time_left": 0, "status": "SUCCESS"},
-    )
-    [post] = receiver.posts
-    assert post.at >= began + seconds
-    assert (post.path, post.webhook_id) == ("/timer", timer["id"])
-    assert post.verified(SECRET) == {"id": timer["id"]}
-
-
 def test_an_event_has_its_payload_and_signature_and_is_never_early(
     shared: Server, receiver: Receiver
 ) -> None:
@@ -133,42 +111,6 @@ def test_an_event_has_its_payload_and_signature_and_is_never_early(
     assert attempt["status"] == 204
     assert epoch(attempt["started"]) >= at
     assert ended["attempt_count"] == 1
-
-
-def test_a_repeated_request_makes_no_second_event_and_a_different_one_conflicts(
-    shared: Server, receiver: Receiver
-) -> None:
-    wanted = {"delay": 1, "target": {"url": receiver.url()}, "id": "once"}
-    assert [ask(shared, "POST", "/api/v1/events", wanted)[0] for _ in range(3)] == [201, 200, 200]
-    status, refusal = ask(shared, "POST", "/api/v1/events", wanted | {"delay": 2})
-    assert (status, refusal["error"]["code"]) == (409, "id_taken")
-    done(shared, "once")
-    assert ask(shared, "POST", "/api/v1/events", wanted)[1]["status"] == "SUCCESS"
-    assert len(receiver.posts) == 1
-
-
-def test_a_cancelled_event_is_never_delivered_and_says_so(
-    shared: Server, receiver: Receiver
-) -> None:
-    event_id = accept(shared, delay=1, target={"url": receiver.url()})
-    assert ask(shared, "DELETE", f"/api/v1/events/{event_id}")[1]["status"] == "CANCELLED"
-    other = accept(shared, delay=2, target={"url": receiver.url()})
-    done(shared, other)
-    assert [post.webhook_id for post in receiver.posts] == [other]
-    status, refusal = ask(shared, "DELETE", f"/api/v1/events/{other}")
-    assert (status, refusal["error"]["code"]) == (409, "too_late")
-
-
-def test_an_event_whose_delivery_has_begun_can_not_be_cancelled(
-    shared: Server, receiver: Receiver
-) -> None:
-    event_id = accept(shared, delay=0, target={"url": receiver.url("/hang")})
-    until(lambda: receiver.posts)
-    status, refusal = ask(shared, "DELETE", f"/api/v1/events/{event_id}")
-    assert (status, refusal["error"]["code"]) == (409, "too_late")
-    assert "claim" in event(shared, event_id)
-    receiver.hanging.set()
-    done(shared, event_id)
 
 
 def test_receivers_that_hang_delay_no_other_event(server: Server, receiver: Receiver) -> None:
@@ -230,55 +172,6 @@ def test_milestones_whose_receivers_hang_delay_no_event_of_the_operator(
         assert max(post.at for post in receiver.posts) < at + 2
 
 
-def test_an_event_is_attempted_by_its_schedule_then_fails_and_is_redriven(
-    server: Server, receiver: Receiver, tmp_path: Path
-) -> None:
-    receiver.statuses["/down"] = 503
-    event_id = accept(server, delay=0, target={"url": receiver.url("/down")}, payload="x")
-    given_up = done(server, event_id, "ERROR")
-    assert [one["status"] for one in given_up["attempts"]] == [503, 503, 503]
-    started = [epoch(one["started"]) for one in given_up["attempts"]]
-    assert all(1 <= later - one < 5 for one, later in pairwise(started))
-    assert given_up["last_error"] == "answered 503"
-    assert {post.webhook_id for post in receiver.posts} == {event_id}
-    receiver.statuses.clear()
-    process = start(tmp_path, "redrive-events", event_id, "nobody", **SETTINGS)
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert err == ""
-    assert out == (
-        f"{event_id} queued again; its last error: answered 503\n"
-        "nobody unknown\n1 queued again\n1 unknown\n"
-    )
-    accept(server, delay=0, target={"log": True})
-    assert len(done(server, event_id)["attempts"]) == 4
-    assert len(receiver.posts) == 4
-
-
-def test_an_event_whose_receiver_answers_410_is_not_attempted_again(
-    shared: Server, receiver: Receiver
-) -> None:
-    receiver.statuses["/gone"] = 410
-    event_id = accept(shared, delay=0, target={"url": receiver.url("/gone")})
-    assert len(done(shared, event_id, "ERROR")["attempts"]) == 1
-
-
-def test_events_of_a_queue_are_received_once_as_lines(server: Server, tmp_path: Path) -> None:
-    for number in range(15):
-        done(server, accept(server, delay=0, target={"queue": "orders"}, payload={"n": number}))
-    command = ("receive", "orders")
-    out, err = start(tmp_path, *command, **SETTINGS).communicate(timeout=PATIENCE_SECONDS)
-    assert [json.loads(line) for line in out.splitlines()] == [{"n": n} for n in range(15)]
-    assert err == ""
-    assert start(tmp_path, *command, **SETTINGS).communicate(timeout=PATIENCE_SECONDS)[0] == ""
-    status, refusal = ask(
-        server, "POST", "/api/v1/events", {"delay": 0, "target": {"queue": "others"}}
-    )
-    assert (status, refusal["error"]["message"]) == (
-        400,
-        "target: no queue 'others'; there are orders",
-    )
-
-
 def test_a_follower_of_a_queue_receives_new_events(server: Server, tmp_path: Path) -> None:
     follower = start(tmp_path, "receive", "orders", "--follow", **SETTINGS)
     assert follower.stdout is not None
@@ -288,70 +181,6 @@ def test_a_follower_of_a_queue_receives_new_events(server: Server, tmp_path: Pat
     follower.send_signal(signal.SIGINT)
     assert follower.communicate(timeout=PATIENCE_SECONDS) == ("", "")
     assert follower.returncode == 0
-
-
-def test_a_queue_that_is_not_listed_is_refused_by_name(tmp_path: Path) -> None:
-    process = start(tmp_path, "receive", "others", **SETTINGS)
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, out) == (1, "")
-    assert err == "vu-mi: EVENT_QUEUES has no queue others; it has orders\n"
-
-
-def test_an_echo_is_logged_once_at_its_time_even_if_requested_twice(server: Server) -> None:
-    ts = f"{time.time() + 1:.3f}"
-    answers = [
-        server.request(f"/echoAtTime?ts={ts}", "POST", "good mörning", BEARER | TEXT)
-        for _ in range(3)
-    ]
-    assert [status for status, _, _ in answers] == [201, 200, 200]
-    [echo_id] = {json.loads(body)["id"] for _, _, body in answers}
-    assert re.fullmatch("[0-9a-f]{40}", echo_id)
-    done(server, echo_id)
-    _, _, err = server.stop()
-    [line] = [json.loads(line) for line in err.splitlines() if '"event_logged"' in line]
-    assert (line["payload"], line["event_id"]) == ("good mörning", echo_id)
-    assert epoch(line["timestamp"]) >= float(ts) - 0.001
-
-
-TEXT = {"Content-Type": "text/plain; charset=utf-8"}
-
-
-def test_a_countdown_badge_needs_no_token(shared: Server) -> None:
-    event_id = accept(shared, delay=3 * 86_400, target={"log": True}, id="launch")
-    path = f"/api/v1/events/{event_id}/badge"
-    status, headers, body = shared.request(path)
-    assert (status, headers["Content-Type"]) == (200, "application/json")
-    assert json.loads(body)["message"] == "in 3 days"
-    status, headers, body = shared.request(path + ".svg")
-    assert (status, headers["Content-Type"]) == (200, "image/svg+xml;charset=utf-8")
-    assert b"in 3 days" in body
-    ask(shared, "DELETE", f"/api/v1/events/{event_id}")
-    assert json.loads(shared.request(path)[2])["message"] == "cancelled"
-    fired = accept(shared, delay=0, target={"log": True})
-    done(shared, fired)
-    badge = json.loads(shared.request(f"/api/v1/events/{fired}/badge")[2])
-    assert badge["message"] == "\u2713 fired"
-
-
-def test_events_are_listed_by_status(server: Server) -> None:
-    waiting = [accept(server, delay=1_000 + n, target={"log": True}) for n in range(60)]
-    fired = accept(server, delay=0, target={"log": True})
-    done(server, fired)
-    _, page = ask(server, "GET", "/api/v1/events?status=ACTIVE")
-    _, last = ask(server, "GET", f"/api/v1/events?status=ACTIVE&cursor={page['cursor']}")
-    assert [one["id"] for one in page["events"] + last["events"]] == waiting
-    _, page = ask(server, "GET", "/api/v1/events?status=SUCCESS")
-    assert [one["id"] for one in page["events"]] == [fired]
-
-
-def test_a_missing_or_wrong_token_is_refused(shared: Server) -> None:
-    for path, method in [("/timers", "POST"), ("/api/v1/events", "GET"), ("/echoAtTime", "POST")]:
-        status, headers, body = shared.request(path, method)
-        assert (status, json.loads(body)["error"]["code"]) == (401, "unauthorized")
-        assert headers["WWW-Authenticate"] == "Bearer"
-        wrong = {"Authorization": "Bearer " + TOKEN[:-1]}
-        status, _, body = shared.request(path, method, headers=wrong)
-        assert (status, json.loads(body)["error"]["code"]) == (403, "forbidden")
 
 
 def test_a_private_address_is_refused_when_an_event_is_created(tmp_path: Path) -> None:
@@ -408,22 +237,6 @@ def token_command(folder: Path, *arguments: str) -> str:
     return out
 
 
-def test_a_token_that_can_not_be_created_or_revoked_is_reported_in_one_line(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path) as server:
-        server.stop()
-    for arguments, said in (
-        (("create", "--name", "a b"), "the name of a token must be"),
-        (("create", "--name", "first-start"), "a token has the name first-start; give another"),
-        (("revoke", "nobody"), "no token has the name 'nobody'"),
-    ):
-        process = start(tmp_path, "token", *arguments)
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
-        assert (process.returncode, out, err.count("\n")) == (1, "", 1)
-        assert err.startswith(f"vu-mi: {said}")
-
-
 @pytest.mark.parametrize(
     ("setting", "said"),
     [({"WEBHOOK_ALLOW": "home"}, "WEBHOOK_ALLOW must be"), ({"HOST": "192.0.2.1"}, "can't listen")],
@@ -436,27 +249,6 @@ def test_a_first_start_that_fails_stores_no_token(
     assert (process.returncode, out) == (1, "")
     assert err.startswith(f"vu-mi: {said}")
     assert not (tmp_path / secrets.FILE).exists()
-
-
-def test_events_and_wallets_can_be_switched_off_and_on_and_lose_nothing(tmp_path: Path) -> None:
-    """The badges are counted meanwhile."""
-    with running(tmp_path, **SETTINGS) as server:
-        event_id = accept(server, delay=1, target={"log": True})
-        user = {"user_id": str(uuid.uuid4())}
-        _, wallet = ask(server, "POST", "/api/v1/wallets", user)
-        assert server.stop()[0] == 0
-    with running(tmp_path, **SETTINGS, EVENTS="off", WALLETS="off") as server:
-        for path in (f"/api/v1/events/{event_id}", f"/api/v1/wallets/{wallet['id']}/balance"):
-            status, refusal = ask(server, "GET", path)
-            assert (status, refusal["error"]["code"]) == (404, "switched_off")
-        _, badge = ask(server, "GET", f"/api/v1/events/{event_id}/badge")
-        assert badge["message"] == "events are switched off in this deployment: EVENTS=off"
-        assert server.badge("octocat")["message"] == "0"
-        server.wait_for("octocat", 1)
-        assert server.stop()[0] == 0
-    with running(tmp_path, **SETTINGS) as server:
-        done(server, event_id)
-        assert ask(server, "GET", f"/api/v1/wallets/{wallet['id']}/balance")[1] == wallet
 
 
 def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(

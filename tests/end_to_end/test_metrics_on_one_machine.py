@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +12,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.end_to_end.server import Server, create_token, running
+from tests.end_to_end.server import Server, running
 from tests.unit.vumi.metrics.reading import parse
 from vumi.metrics import catalogue
 from vumi.metrics.families import CONTENT_TYPE, Kind, Metric
 
-USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 METRICS = [one for one in vars(catalogue).values() if isinstance(one, Metric)]
 SUFFIXES = {Kind.COUNTER: [""], Kind.GAUGE: [""], Kind.HISTOGRAM: ["_bucket", "_sum", "_count"]}
 SAMPLES = {f"{one.name}{suffix}" for one in METRICS for suffix in SUFFIXES[one.kind]}
@@ -56,14 +53,6 @@ def scraped(server: Server) -> str:
     return text
 
 
-@pytest.fixture(scope="module")
-def bearers(server: Server, folder: Path) -> dict[int, str]:
-    """Return the header of an operator and of a user, by the status that it gets."""
-    assert server.process.poll() is None
-    given = {200: create_token(folder, "operator"), 403: create_token(folder, "user", USER)}
-    return {status: f"Bearer {token}" for status, token in given.items()}
-
-
 def test_prometheus_reads_every_metric_of_the_catalogue(server: Server, scraped: str) -> None:
     _, headers, _ = server.request("/metrics")
     assert headers["Content-Type"] == CONTENT_TYPE
@@ -75,16 +64,6 @@ def test_prometheus_reads_every_metric_of_the_catalogue(server: Server, scraped:
             assert sample.labels.keys() - {"le"} == set(metric.labels)
             assert sample.name in SAMPLES
     assert not found
-
-
-def test_names_follow_the_conventions_of_prometheus() -> None:
-    """Source: Prometheus documentation, "Metric and label naming"."""
-    for metric in METRICS:
-        assert re.fullmatch(r"(vumi|process)(_[a-z]+)+", metric.name)
-        assert metric.name.endswith("_total") == (metric.kind is Kind.COUNTER)
-        assert not re.search("_(ms|milliseconds|kb|mb|percent|minutes)(_|$)", metric.name)
-        assert metric.meaning.endswith(".")
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
 def test_the_metrics_count_what_happened(scraped: str) -> None:
@@ -107,55 +86,6 @@ def test_the_metrics_count_what_happened(scraped: str) -> None:
 def test_no_metric_has_an_id_or_anything_of_a_client(scraped: str) -> None:
     assert "secret" not in scraped
     assert "127.0.0.1" not in scraped
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"X-Forwarded-For": "127.0.0.1"},
-        {"Via": "1.1 proxy"},
-        {"Forwarded": "for=127.0.0.1"},
-        {"X-Real-IP": "127.0.0.1"},
-        {"Host": "badges.example.org"},
-        {"Origin": "http://localhost:3000"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Connection": "close"},
-    ],
-)
-def test_a_request_that_may_come_through_a_proxy_or_a_page_needs_a_token(
-    server: Server, bearers: dict[int, str], headers: dict[str, str]
-) -> None:
-    assert scrape(server, headers)[0] == 401
-    for status, bearer in bearers.items():
-        assert scrape(server, {**headers, "Authorization": bearer})[0] == status
-
-
-def test_the_setting_token_asks_every_request_for_one(tmp_path: Path) -> None:
-    with running(tmp_path, METRICS="token") as server:
-        assert scrape(server)[0] == 401
-        token = create_token(tmp_path, "scraper")
-        assert scrape(server, {"Authorization": f"Bearer {token}"})[0] == 200
-
-
-def test_folded_views_and_delivered_events_are_counted(tmp_path: Path) -> None:
-    short = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "5"}
-    with running(tmp_path, **short) as run:
-        token = create_token(tmp_path, "operator")
-        event = json.dumps({"delay": 0, "target": {"log": True}})
-        bearer = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        assert run.request("/api/v1/events", "POST", event, bearer)[0] == 201
-        for _ in range(3):
-            run.badge("folded")
-        found: dict[str, float] = {}
-        while found.get('vumi_views_folded_total{cause="marker"}') != 3 or not delivered(found):
-            time.sleep(0.05)
-            found = parse(scrape(run)[1])
-        assert found["vumi_event_lateness_seconds_count"] == 1
-        assert found["vumi_views_stored_total"] == 3
-
-
-def delivered(found: Mapping[str, float]) -> bool:
-    return found['vumi_events_total{outcome="delivered"}'] == 1
 
 
 def test_the_access_log_has_no_part_of_a_request_but_its_route(tmp_path: Path) -> None:

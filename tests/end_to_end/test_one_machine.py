@@ -16,15 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.counting.storing import Store
-from chalicelib.counting.view import View, new_ulid
-from chalicelib.counting.windows import Windows
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
-from vumi.engine import VIEWS_QUEUE
-from vumi.storage.database import FILE, Database
-from vumi.storage.file_format import VERSION
-from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
-from vumi.storage.table import SqliteTable
+from vumi.storage.database import FILE
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 
@@ -78,50 +71,6 @@ def test_the_greeting_has_the_page_s_url_and_a_ready_markdown_line(server: Serve
         "Markdown, once it is reachable from outside: ![views]"
         f"(http://127.0.0.1:{server.port}/api/v1/views.svg?id=you%2Fyour-repo)\n"
     )
-
-
-def test_the_greeting_names_the_host_that_was_set(tmp_path: Path) -> None:
-    with running(tmp_path, HOST="localhost") as server:
-        assert server.url == f"http://localhost:{server.port}/"
-
-
-def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(server: Server) -> None:
-    status, headers, body = server.request("/api/v1/views?id=a", "HEAD")
-    assert (status, body) == (200, b"")
-    assert headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate"
-    assert headers["Content-Type"] == "application/json"
-    server.badge("other")
-    server.wait_for("other", 1)
-    assert server.peek("a") == 0
-
-
-@pytest.mark.parametrize(
-    ("path", "method", "status", "code"),
-    [
-        ("/nowhere", "GET", 404, "not_found"),
-        ("/", "POST", 405, "method_not_allowed"),
-        ("/api/v1/views?id=a", "PUT", 405, "method_not_allowed"),
-        ("/healthz", "DELETE", 405, "method_not_allowed"),
-    ],
-)
-def test_an_unknown_route_returns_an_error_in_the_usual_form(
-    server: Server, path: str, method: str, status: int, code: str
-) -> None:
-    answered, _, body = server.request(path, method)
-    assert (answered, json.loads(body)["error"]["code"]) == (status, code)
-
-
-def test_an_id_is_percent_encoded_utf_8(server: Server) -> None:
-    for target in (b"%C3%BC%2F%F0%9F%A6%86", b"u%CC%88/%F0%9F%A6%86"):
-        assert _raw(server, target).startswith(b"HTTP/1.1 200 OK")
-    server.wait_for("ü/🦆", 2)
-    assert _raw(server, "ü".encode()).startswith(b"HTTP/1.1 400 Bad Request")
-
-
-def _raw(server: Server, badge_id: bytes) -> bytes:
-    with socket.create_connection((server.host, server.port)) as connection:
-        connection.sendall(b"GET /api/v1/views?id=" + badge_id + b" HTTP/1.1\r\nHost: x\r\n\r\n")
-        return connection.recv(999)
 
 
 def test_hundreds_of_concurrent_requests_are_all_counted(server: Server) -> None:
@@ -235,64 +184,6 @@ def test_a_killed_instance_leaves_no_lock(tmp_path: Path) -> None:
         assert server.peek("a") == 0
 
 
-def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path) -> None:
-    """One view was never stored and one was: 2 views."""
-    views = [View("late", new_ulid(int(time.time() * 1000))) for _ in range(2)]
-    with running(tmp_path) as server:
-        with closing(Database(tmp_path / FILE)) as database:
-            dead = SqliteQueue(database, VIEWS_QUEUE + DEAD_LETTERS, time.time)
-            for view in views:
-                dead.send(view.to_message())
-            store = Store(SqliteTable(database), Windows(), time.time, map)
-            assert store.store(views[:1]) == {}
-        assert server.peek("late") == 1
-        out, err = start(tmp_path, "redrive").communicate(timeout=PATIENCE_SECONDS)
-        assert (out, err) == ("2 dead letters were sent again.\n", "")
-        server.badge("other")
-        server.wait_for("late", 2)
-
-
-@pytest.mark.parametrize("command", ["count", "redrive now"])
-def test_an_unknown_command_is_refused(tmp_path: Path, command: str) -> None:
-    process = start(tmp_path, *command.split())
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, out) == (2, "")
-    assert err.startswith("Usage: vumi ")
-
-
-COUNTS = 'id,count\na/b,1000\n"x, y",5\n'
-
-
-def test_counts_are_imported_while_it_serves_and_again_without_effect(tmp_path: Path) -> None:
-    file = tmp_path / "counts.csv"
-    file.write_text(COUNTS)
-    with running(tmp_path) as server:
-        server.badge("a/b")
-        server.wait_for("a/b", 1)
-        for arguments, shown, told in (
-            (["--dry-run"], 1, "dry run: nothing was changed; without --dry-run:\n2 imported\n"),
-            ([], 1001, "2 imported\n0 unchanged\n0 replaced\n0 kept\n"),
-            ([], 1001, "0 imported\n2 unchanged\n0 replaced\n0 kept\n"),
-        ):
-            process = start(tmp_path, "import", str(file), *arguments)
-            out, err = process.communicate(timeout=PATIENCE_SECONDS)
-            assert (process.returncode, err) == (0, "")
-            assert out.startswith(told)
-            assert server.peek("a/b") == shown
-    file.write_text("a/b,999\n")
-    for arguments, outcome, told in (
-        ([], "kept", "1 kept\n"),
-        (["--replace"], "replaced", "1 replaced\n"),
-    ):
-        process = start(tmp_path, "import", str(file), *arguments)
-        out, _ = process.communicate(timeout=PATIENCE_SECONDS)
-        first = f"line 1: a/b {outcome}: its base is 1000, but the file has 999\n"
-        assert out.startswith(first)
-        assert told in out
-    with running(tmp_path) as server:
-        assert server.peek("a/b") == 1000
-
-
 def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
     """The import of 5,000 badges is killed 3 times. Afterwards each badge has its count once."""
     with running(tmp_path) as server:
@@ -321,27 +212,6 @@ def _badges(folder: Path) -> int:
     return int(found)
 
 
-def test_a_malformed_file_is_reported_line_by_line_and_nothing_is_imported(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        file = tmp_path / "counts.csv"
-        file.write_text("a,1\nb,-1\n")
-        process = start(tmp_path, "import", str(file))
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
-        assert (process.returncode, out) == (1, "")
-        assert err.startswith(f"vu-mi: {file}: nothing was imported\n  line 2: give a whole number")
-        assert server.peek("a") == 0
-
-
-@pytest.mark.parametrize("command", ["redrive", "import"])
-def test_a_command_without_a_file_is_refused(tmp_path: Path, command: str) -> None:
-    counts = tmp_path / "counts.csv"
-    counts.write_text(COUNTS)
-    process = start(tmp_path, command, *([str(counts)] if command == "import" else []))
-    _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 1
-    assert err == (f"vu-mi: {tmp_path / FILE} does not exist; set DATA to the folder of the file\n")
-
-
 def test_a_busy_port_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
@@ -357,9 +227,6 @@ def test_a_busy_port_is_refused(tmp_path: Path) -> None:
     ("name", "value", "says"),
     [
         ("PORT", "http", "PORT must be a whole number from 0 to 65535, not 'http'"),
-        ("VIEW_WINDOW_SECONDS", "0", "VIEW_WINDOW_SECONDS must be a whole number from 1 to 86400"),
-        ("GRACE_SECONDS", "-1", "GRACE_SECONDS must be a whole number from 1 to 86400"),
-        ("RETENTION_SECONDS", "1499", "RETENTION_SECONDS must be at least 1500"),
         ("DATA", "/dev/null/x", "set DATA to a folder that can be written"),
         ("HOST", "203.0.113.1", "can't listen on 203.0.113.1:0"),
         ("HOST", "a..b", "can't listen on a..b:0: no such host; set HOST and PORT"),
@@ -374,24 +241,3 @@ def test_a_wrong_setting_is_refused_and_named(
     assert err.startswith("vu-mi: ")
     assert says in err
     assert err.count("\n") == 1
-
-
-def test_a_file_of_a_newer_version_stays_unchanged(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / FILE)
-    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.execute("CREATE TABLE of_the_future (x)")
-    connection.commit()
-    connection.close()
-    process = start(tmp_path)
-    _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 1
-    assert f"the file has format {VERSION + 1}, this program knows {VERSION}" in err
-
-
-def test_a_file_that_is_no_database_stays_unchanged(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"something else entirely, and long enough to be a header" * 20)
-    process = start(tmp_path)
-    _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 1
-    assert "can't be opened: SQLite: file is not a database" in err
-    assert (tmp_path / FILE).read_bytes().startswith(b"something else entirely")

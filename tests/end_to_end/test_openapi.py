@@ -152,7 +152,7 @@ def test_histories_of_calls_match_their_descriptions(
     """Schemathesis sends the examples, which have the `expected` answers, and then follows links.
 
     Chance decides which links it follows, and how many: Hypothesis ends without an error when the
-    state of the server changes a history that it repeats. `test_http_examples.py` follows all.
+    state of the server changes a history that it repeats.
     """
     record = tmp_path / "asked.har"
     options = ("--include-path-regex", paths, "--report-har-path", str(record))

@@ -16,10 +16,6 @@ from zipfile import ZipFile
 import pytest
 
 from app import app
-from bench import aws_events as views
-from bench.speed.cold_start import first_events
-from bench.stubbed_aws import BADGE_ID
-from chalicelib.aws.resources import ON_LAMBDA
 from chalicelib.http import tokens
 from deploy import template
 from simulation import aws_events as events
@@ -219,40 +215,6 @@ def test_importing_a_handler_loads_no_aws_client_library(ran: dict[str, Ran], ha
     assert not {"boto3", "botocore", "moto"} & set(ran[handler].imported)
 
 
-@pytest.mark.parametrize("handler", OF_THE_STACK)
-def test_lambda_starts_a_function_with_its_clients(aws: Lambda, handler: str) -> None:
-    """A start has a whole vCPU, a request a part of one. The authorizer seldom needs a client."""
-    event = events.sqs_event({}) if handler in CONSUMERS else {}
-    started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"})
-    assert ("chalicelib.aws.dynamodb" in started.imported) is (handler != AUTHORIZE)
-    assert "botocore" not in started.imported
-
-
-def test_only_the_function_with_a_bucket_starts_with_botocore(aws: Lambda) -> None:
-    settings = {ON_LAMBDA: "vu-mi", "ARCHIVE_BUCKET": "archive"}
-    started = aws.run(ARCHIVE, events.sqs_event({}), **settings)
-    assert "botocore" in started.imported
-
-
-@pytest.mark.parametrize(
-    ("handler", "event"),
-    [
-        (GET_VIEWS, views.get_views(BADGE_ID)),
-        *zip(OF_VIEWS, first_events(views.get_views)[1:], strict=True),
-    ],
-)
-def test_the_first_event_of_a_view_imports_no_module_of_ours(
-    aws: Lambda, handler: str, event: dict[str, Any]
-) -> None:
-    """A connection to AWS is refused here."""
-    keys = {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "secret"}
-    refused = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
-    started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"}, **keys, **refused)
-    assert not {
-        name for name in started.later - set(started.imported) if name.startswith("chalicelib")
-    }
-
-
 def test_only_the_archive_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> None:
     """`put_views` makes a client for DynamoDB. The API answers a bad id without one."""
     assert "chalicelib.aws.json_client" in ran["chalicelib.aws.consumers.put_views"].later
@@ -264,11 +226,6 @@ def test_only_the_archive_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> N
     assert not any("boto3" in one.later for one in ran.values())
 
 
-@pytest.mark.parametrize("handler", [one for one in HANDLERS if one not in {APP, API, GET_VIEWS}])
-def test_other_handlers_do_not_import_the_routes(ran: dict[str, Ran], handler: str) -> None:
-    assert not {"app", "chalicelib.api", "chalicelib.pages.badge_routes"} & ran[handler].later
-
-
 def test_the_function_of_views_imports_no_other_feature(ran: dict[str, Ran]) -> None:
     """Its cold start delays a badge."""
     imported = ran[GET_VIEWS].later
@@ -276,12 +233,6 @@ def test_the_function_of_views_imports_no_other_feature(ran: dict[str, Ran]) -> 
     assert not {"api", "description", "events", "wallets"} & features
     assert not {"chalicelib.owners.claiming", "chalicelib.owners.routes"} & imported
     assert not {"chalicelib.history.history", "chalicelib.history.chart", "gzip"} & imported
-
-
-def test_checking_a_token_of_the_settings_makes_no_aws_client(ran: dict[str, Ran]) -> None:
-    """Its cold start delays every first request about an event."""
-    for handler in (AUTHORIZE, CHALICE_AUTHORIZE):
-        assert not {"botocore", "ulid"} & ran[handler].later
 
 
 def test_the_process_sees_no_other_packages(aws: Lambda) -> None:

@@ -7,18 +7,15 @@ fails a path, and an unused one fails the comparison.
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
-import botocore.session
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
@@ -38,7 +35,6 @@ from chalicelib.aws.consumers import (
     sweep_timers,
 )
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.dynamodb_writes import transaction_item
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.counting import badge_count, keys
@@ -56,11 +52,9 @@ from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import NoLimits, Room
 from chalicelib.owners.proving import LOOK_SECONDS
 from chalicelib.settings import Settings
-from chalicelib.storage.conditions import attr
-from chalicelib.storage.items import Key
-from chalicelib.storage.writes import Check, Delete, Put, Update, Write
+from chalicelib.storage.writes import Put, Update
 from chalicelib.wallets.wallet import Entry, Posting
-from deploy import http_api, template
+from deploy import template
 from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.conditions import ALL_FEATURES, Truths, choose
 from simulation import aws_events as events
@@ -868,17 +862,6 @@ def test_the_api_has_no_right_of_a_feature_that_is_switched_off(
     assert kinds_of_items("api_handler", truths) == asked.keys["api_handler"]
 
 
-@pytest.mark.parametrize("function", ["get_views", "put_views", "fold_views"])
-def test_the_functions_of_badges_have_no_rights_of_other_features(function: str) -> None:
-    off, events = dict.fromkeys(ALL_FEATURES, False), {"HasEvents": True}
-    assert policy(function, off | events) == policy(function)
-    of_milestones = set() if function == "get_views" else {("sqs:SendMessage", TIMERS_QUEUE)}
-    everything = rights(function, restored=False)
-    assert everything - rights(function, restored=False, truths=off) == of_milestones
-    kinds = {(TABLE[False], "TIMER#*")} if of_milestones else set()
-    assert kinds_of_items(function) - kinds_of_items(function, off) == kinds
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_all_statements_of_several_actions_on_the_table_name_the_same_keys(function: str) -> None:
     """AWS does not document which keys of a transaction belong to which of its actions."""
@@ -892,102 +875,10 @@ def test_all_statements_of_several_actions_on_the_table_name_the_same_keys(funct
     assert all(len(patterns) == 1 for patterns in by_resource.values())
 
 
-def test_each_function_has_these_kinds_of_items() -> None:
-    """Only `api_handler` and the authorizer read tokens, and `get_views` has no other items."""
-    kinds = {
-        function: {keys for statement in about_items(function) for keys in leading_keys(statement)}
-        for function in FUNCTIONS
-    }
-    badges = {"USER#*", "WINDOW#*"}
-    of_events = {"TIMER#*", *(f"{status}#*" for status in Status)}
-    others = {"WALLET#*", "OWNER#*", "TOKEN#*"}
-    assert kinds == {
-        "api_handler": {*badges, "SEEN#*", "PROOF#*", *of_events, "HEALTH", *others},
-        "get_views": {*badges, "SEEN#*"},
-        "put_views": {*badges, "SEEN#*", "TIMER#*"},
-        "fold_views": {*badges, "TIMER#*"},
-        "authorize": {"TOKEN#*"},
-        "sweep_timers": {"TIMER", "TIMER#*", "ACTIVE#*"},
-        "distribute_timers": set(),
-        "fire_timers": {"TIMER#*"},
-        "archive_entries": set(),
-    }
-
-
 def test_every_route_of_the_api_is_called(all_asked: Asked) -> None:
     """Call a new route in the functions above, because it may need other rights."""
     routes = {(method, path) for path, methods in app.routes.items() for method in methods}
     assert all_asked.routes == routes
-
-
-def test_each_function_uses_these_actions(asked: dict[str, set[Right]]) -> None:
-    """This list shows it if a path is no longer called."""
-    assert {function: {action for action, _ in rights} for function, rights in asked.items()} == {
-        "api_handler": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:ConditionCheckItem",
-            "dynamodb:DeleteItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            "sqs:SendMessage",
-        },
-        "get_views": {
-            "dynamodb:BatchWriteItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            "sqs:SendMessage",
-        },
-        "put_views": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:ConditionCheckItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            "sqs:SendMessage",
-        },
-        "fold_views": {
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            "sqs:SendMessage",
-        },
-        "authorize": {"dynamodb:GetItem"},
-        "sweep_timers": {
-            "dynamodb:GetItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            "sqs:SendMessage",
-        },
-        "distribute_timers": {"sqs:SendMessage"},
-        "fire_timers": {"dynamodb:GetItem", "dynamodb:UpdateItem", "sqs:SendMessage"},
-        "archive_entries": {"s3:PutObject"},
-    }
-
-
-def test_each_function_sends_only_to_its_own_queues(asked: dict[str, set[Right]]) -> None:
-    sent = {
-        function: {where for action, where in rights if action == "sqs:SendMessage"}
-        for function, rights in asked.items()
-    }
-    assert sent == {
-        "api_handler": {QUEUE, TIMERS_QUEUE},
-        "get_views": {QUEUE},
-        "put_views": {TIMERS_QUEUE},
-        "fold_views": {TIMERS_QUEUE},
-        "authorize": set(),
-        "sweep_timers": {DISTRIBUTION_QUEUE},
-        "distribute_timers": {TIMERS_QUEUE},
-        "fire_timers": {TIMERS_QUEUE, EVENT_QUEUES},
-        "archive_entries": set(),
-    }
 
 
 def test_without_event_queues_the_statement_repeats_another_right() -> None:
@@ -1035,38 +926,6 @@ def test_no_statement_covers_all_resources(function: str) -> None:
         assert named <= {TABLE[restored], queried, STREAM[restored], *QUEUES} | with_stars
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_policy_names_only_what_the_template_has_and_the_functions_own_log(function: str) -> None:
-    whole = template.load()
-    made = {"Table", "ViewsQueue", "TimersQueue", "DistributionQueue", "Archive"}
-    given = {"RestoredTable", "EventQueueArns"}
-    assert set(template.names_in(policy(function))) <= made | given
-    assert made <= set(whole["Resources"])
-    assert given <= set(whole["Parameters"])
-    assert {*template.conditions_in(policy(function))} <= set(whole["Conditions"])
-    functions = whole["Resources"] | http_api.load()["Resources"]
-    name = functions[FUNCTIONS[function]]["Properties"]["FunctionName"]
-    assert name == {"Fn::Sub": f"${{AWS::StackName}}-{function}"}
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_every_action_exists_in_aws(function: str) -> None:
-    """A misspelt action allows nothing, and IAM does not report it."""
-    known = {
-        f"{prefix}:{operation}"
-        for prefix, services in (
-            ("dynamodb", ("dynamodb", "dynamodbstreams")),
-            ("s3", ("s3",)),
-            ("sqs", ("sqs",)),
-            ("logs", ("logs",)),
-        )
-        for service in services
-        for operation in SESSION.get_service_model(service).operation_names
-    }
-    known |= set(TRANSACTED.values())
-    assert {action for action, _ in rights(function, restored=False)} <= known
-
-
 def test_chalice_uses_these_policies_unchanged() -> None:
     config = json.loads((FOLDER / "config.json").read_text())
     assert config["autogen_policy"] is False
@@ -1074,70 +933,3 @@ def test_chalice_uses_these_policies_unchanged() -> None:
         function: settings["iam_policy_file"]
         for function, settings in config["lambda_functions"].items()
     } == {function: f"policies/{function}.json" for function in OF_CHALICE}
-
-
-# ---- completeness of the operations
-
-SESSION: Any = botocore.session.get_session()
-SOURCES = [template.ROOT / "app.py", *sorted((template.ROOT / "chalicelib").rglob("*.py"))]
-
-
-ADAPTERS = {"chalicelib/aws/dynamodb.py", "chalicelib/aws/s3.py", "chalicelib/aws/sqs.py"}
-
-
-def words(path: Path) -> set[str]:
-    """Return every attribute and every text in a module's code."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
-    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    return attributes | {
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-
-
-def operations(service: str, *modules: str) -> set[str]:
-    """Return the operations of a service that modules name, as a client's method or a text."""
-    with mock_aws():
-        client = aws_client(service)
-        methods: dict[str, str] = client.meta.method_to_api_mapping
-        client.close()
-    named = set().union(*(words(template.ROOT / "chalicelib" / "aws" / name) for name in modules))
-    return {methods[name] for name in named & set(methods)}
-
-
-def test_the_right_that_each_operation_of_the_adapters_needs_is_known() -> None:
-    """This test finds a new operation even if no path above reaches it."""
-    assert operations("dynamodb", "dynamodb.py", "dynamodb_writes.py") == {
-        *SINGLE["dynamodb"],
-        "TransactWriteItems",
-    }
-    assert operations("sqs", "sqs.py") == {*SINGLE["sqs"], *BATCHES}
-    assert operations("s3", "s3.py") == SINGLE["s3"]
-
-
-def test_the_rights_of_every_write_in_a_transaction_are_known() -> None:
-    key = Key("a", "b")
-    condition = attr("x").exists()
-    writes: list[Write] = [
-        Put({"PK": "a", "SK": "b"}),
-        Update(key, values={"x": 1}),
-        Delete(key),
-        Check(key, condition),
-    ]
-    kinds = {kind for write in writes for kind in transaction_item(write, "vu-mi")}
-    assert kinds == set(TRANSACTED)
-    assert len(writes) == len(get_args(Write))
-
-
-def test_clients_are_made_in_two_places_and_used_in_three() -> None:
-    """No other module has a client, so these tests see every request."""
-    for path in SOURCES:
-        found = words(path)
-        name = path.relative_to(template.ROOT).as_posix()
-        assert ("create_client" in found) == (name == "chalicelib/aws/clients.py")
-        assert ("json_client" in found) == (name == "chalicelib/aws/resources.py")
-        assert ("_client" in found) == (name in ADAPTERS)
-        assert not {"resource", "Session"} & found
-        # A request has a client too, which one module reads.
-        assert ("client" in found) == (name == "chalicelib/http/guards.py")

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import random
-import re
-import socket
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +16,7 @@ from uuid import UUID
 
 import pytest
 from shop import Shop
-from wallets import LONGEST_WAIT_SECONDS, NoAnswerError, Wallets, WrongRequestError
+from wallets import Wallets
 
 from chalicelib.http import tokens
 from simulation.environment import ROOT
@@ -182,71 +177,3 @@ def test_after_lost_answers_and_a_kill_the_books_are_exact(tmp_path: Path) -> No
     assert rounds > 1
     assert 0 < len(paid) < ORDERS
     assert set(road.happened) == {"", "kill", *FAULTS}
-
-
-def test_a_refused_order_stays_refused_and_a_new_one_is_paid(server: Server) -> None:
-    with trading(Road(server, random.Random(3), ("cut after",))) as trade:  # noqa: S311
-        wallets = trade.wallets()
-        till, customer = wallets.open(str(UUID(int=11))), wallets.open(str(UUID(int=12)))
-        with sqlite3.connect(":memory:") as books:
-            shop = Shop(books, wallets, till)
-            first = shop.order(customer, 5)
-            shop.settle()
-            wallets.deposit(customer, 5, "bank-00000001")
-            assert shop.pay(first, customer, 5) == shop.state(first) == "declined"
-            second = shop.order(customer, 5)
-            shop.settle()
-            assert shop.state(second) == "paid"
-        assert (wallets.balance(till), wallets.balance(customer)) == (5, 0)
-
-
-def test_a_used_nonce_is_an_error_that_is_not_sent_again(server: Server) -> None:
-    with trading(Road(server, random.Random(4), ())) as trade:  # noqa: S311
-        wallets = trade.wallets()
-        wallet = wallets.open(str(UUID(int=21)))
-        wallets.deposit(wallet, 5, "bank-00000001")
-        with pytest.raises(WrongRequestError, match=r"^422: .*nonce_reused"):
-            wallets.deposit(wallet, 6, "bank-00000001")
-        assert (wallets.balance(wallet), trade.waits) == (5, [])
-
-
-@pytest.mark.parametrize(("fault", "least"), [("cut before", 0), ("503", 2), ("429", 2)])
-def test_the_waits_grow_by_chance_and_are_as_long_as_the_server_asks(
-    server: Server, fault: str, least: int
-) -> None:
-    road = Road(server, random.Random(5), (fault,))  # noqa: S311
-    road.next_fault = lambda: fault  # type: ignore[method-assign]
-    with trading(road) as trade, pytest.raises(NoAnswerError):
-        trade.wallets(attempts=12).balance("any")
-    chance = random.Random(1)  # noqa: S311
-    longest = [min(0.2 * 2**attempt, LONGEST_WAIT_SECONDS) for attempt in range(11)]
-    assert longest[-1] == LONGEST_WAIT_SECONDS
-    assert trade.waits == [least + limit * chance.random() for limit in longest]
-
-
-def test_a_server_that_is_not_there_is_asked_again() -> None:
-    waits: list[float] = []
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    with pytest.raises(NoAnswerError):
-        Wallets(f"http://127.0.0.1:{port}", TOKEN, 3, waits.append).balance("any")
-    assert len(waits) == 2
-
-
-def test_the_program_prints_what_its_readme_shows(server: Server, tmp_path: Path) -> None:
-    own = {"VUMI_URL": server.url.rstrip("/"), "VUMI_TOKEN": TOKEN}
-    ended = subprocess.run(  # noqa: S603  a program of this project
-        [sys.executable, str(EXAMPLE / "shop.py")],
-        cwd=tmp_path,
-        env=os.environ | own,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=True,
-    )
-    [shown] = re.findall(
-        r"python shop\.py\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL
-    )
-    assert re.sub(r"order [0-9a-f-]{36}", "order", ended.stdout) == re.sub(
-        r"order \w+…", "order", shown
-    )

@@ -138,14 +138,6 @@ def test_a_wal_without_its_file_is_not_used_with_a_new_file(folder: Path) -> Non
         assert server.peek("a") == 4
 
 
-def test_a_data_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a diary")
-    status, _, err = run(tmp_path / "data")
-    assert (status, err.count("\n")) == (1, 1)
-    assert "File exists" in err
-    assert "set DATA to a folder that can be written" in err
-
-
 WITHOUT_RIGHTS = """
 import ctypes, os, sys
 for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities(7)); 24 drops one
@@ -392,14 +384,3 @@ def test_a_check_changes_and_creates_no_file(folder: Path, *, killed: bool) -> N
     assert after.keys() == before.keys()
     assert after[FILE] == before[FILE]
     assert after == before or not killed
-
-
-@pytest.mark.parametrize("command", [["check"], ["backup", "elsewhere"]])
-def test_check_and_backup_without_a_file_say_so_and_create_nothing(
-    tmp_path: Path, command: list[str]
-) -> None:
-    status, out, err = run(tmp_path / "data", *command)
-    assert (status, out) == (1, "")
-    file = tmp_path / "data" / FILE
-    assert err == f"vu-mi: {file} does not exist; set DATA to the folder of the file\n"
-    assert list(tmp_path.iterdir()) == []

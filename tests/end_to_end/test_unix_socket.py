@@ -8,40 +8,11 @@ import signal
 import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from simulation import proxies
-from simulation.environment import free_port
 from simulation.server_process import Process, killed
-from tests.end_to_end import programs
 from tests.end_to_end.server import PATIENCE_SECONDS, start
-
-NGINX = """
-    access_log off;
-    proxy_http_version 1.1;
-    proxy_set_header Connection "";
-    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-    upstream vumi {{ server unix:{upstream}; keepalive 8; }}
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{ proxy_pass http://vumi; }}
-    }}
-"""
-CADDY = """
-{{
-    admin off
-    auto_https off
-}}
-http://:{port} {{
-    bind 127.0.0.1
-    reverse_proxy unix/{upstream}
-}}
-"""
-CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY}
 
 
 @contextmanager
@@ -135,27 +106,3 @@ def test_a_socket_that_every_user_may_write_to_has_one_client(tmp_path: Path) ->
             for number, one in enumerate(named)
         ]
     assert shown[1].startswith("too many new badges")
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_the_client_of_a_proxy_is_the_one_that_it_names(tmp_path: Path, name: str) -> None:
-    """Each address of loopback is a client of the proxy."""
-    programs.require(name)
-    path, port = tmp_path / "vumi.sock", free_port()
-    text = CONFIGURATIONS[name].format(port=port, upstream=path)
-    command = proxies.PROXIES[name](tmp_path, text)
-    with (
-        serving(tmp_path / "data", path, CLIENT_NEW_IDS_PER_MINUTE="1"),
-        proxies.started(command, tmp_path, port),
-    ):
-        asked = [("127.0.0.2", "a"), ("127.0.0.2", "b"), ("127.0.0.3", "c")]
-        shown = [ask(port, client, badge_id) for client, badge_id in asked]
-    assert (shown[0], shown[2]) == ("0", "0")
-    assert shown[1].startswith("too many new badges")
-
-
-def ask(port: int, client: str, badge_id: str) -> str:
-    own = HTTPConnection("127.0.0.1", port, PATIENCE_SECONDS, source_address=(client, 0))
-    with closing(own) as connection:
-        connection.request("GET", f"/api/v1/views?id={badge_id}")
-        return message(connection.getresponse().read().decode())

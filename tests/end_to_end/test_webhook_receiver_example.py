@@ -115,16 +115,6 @@ def _event(server: Server, event_id: str) -> dict[str, Any]:
     return event
 
 
-def test_a_milestone_is_handled(server: Server, receiver: Receiver) -> None:
-    claimed = server.request("/api/v1/badges", "POST", '{"id": "me/app"}')[2]
-    owner = {"Authorization": f"Bearer {json.loads(claimed)['secret']}"}
-    milestone = {"count": 1_000, "url": f"http://127.0.0.1:{receiver.port}/"}
-    for change in ({"milestones": [milestone]}, {"base": 1_000}):
-        body = json.dumps(change)
-        assert server.request("/api/v1/badges?id=me/app", "PATCH", body, owner)[0] == 200
-    assert receiver.line().endswith(": me/app has 1000 views")
-
-
 def test_a_repetition_is_acknowledged_and_not_handled_again(receiver: Receiver) -> None:
     assert [receiver.sign("twice", age=age) for age in (60, 0)] == [STORED, STORED]
     assert receiver.sign("after") == STORED

@@ -28,14 +28,6 @@ def test_vu_mi_believes_the_address_of_caddy_alone() -> None:
     assert {ip_address(one) for one in addresses} < set(ip_network(given["subnet"]).hosts())
 
 
-def test_caddy_gets_the_variables_of_its_file_and_waits_for_vu_mi() -> None:
-    text = (EXAMPLES / "Caddyfile").read_text()
-    assert all(f"{{${name}:" in text for name in CADDY["environment"])
-    assert CADDY["environment"]["UPSTREAM"] == "vu-mi:8000"
-    assert "./Caddyfile:/etc/caddy/Caddyfile:ro" in CADDY["volumes"]
-    assert CADDY["depends_on"] == {"vu-mi": {"condition": "service_healthy"}}
-
-
 def test_services_write_only_to_their_volumes_and_have_no_rights_of_root() -> None:
     for service in (VU_MI, CADDY):
         assert service["read_only"] is True
@@ -44,13 +36,3 @@ def test_services_write_only_to_their_volumes_and_have_no_rights_of_root() -> No
         assert {"mem_limit", "pids_limit"} <= service.keys()
     assert "cap_add" not in VU_MI
     assert CADDY["cap_add"] == ["NET_BIND_SERVICE"]
-
-
-def test_every_volume_is_declared_and_used() -> None:
-    mounts = [mount.partition(":")[0] for one in (VU_MI, CADDY) for mount in one["volumes"]]
-    assert sorted(mounts) == sorted(["./Caddyfile", *COMPOSE["volumes"]])
-
-
-def test_the_image_is_built_by_the_containerfile() -> None:
-    build = VU_MI["build"]
-    assert (EXAMPLES / build["context"] / build["dockerfile"]).resolve() == ROOT / "Containerfile"

@@ -39,17 +39,6 @@ def test_no_more_threads_are_made_than_given_however_many_parts_there_are() -> N
     assert threading.get_ident() not in threads
 
 
-def test_one_part_alone_needs_no_thread() -> None:
-    assert list(map_parallel(lambda _: threading.get_ident(), ["one"])) == [threading.get_ident()]
-
-
-def test_no_parts_make_no_calls() -> None:
-    def work(part: object) -> None:
-        raise AssertionError(f"{part} was worked on")
-
-    assert list(map_parallel(work, [])) == []
-
-
 @pytest.mark.parametrize("parts", [1, 2, 20])
 def test_parts_may_come_from_any_iterable_and_are_each_worked_on_once(parts: int) -> None:
     worked: list[int] = []
@@ -67,11 +56,6 @@ def test_a_failure_is_raised_and_the_next_batch_is_completed(parts: int) -> None
     with pytest.raises(ValueError, match="the first part"):
         map_parallel(work, range(parts))
     assert list(map_parallel(work, [1, 2])) == [1, 2]
-
-
-def test_the_results_equal_those_of_map() -> None:
-    parts = ["a", "bb", "ccc"]
-    assert list(map_parallel(len, parts)) == list(map(len, parts))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 40])

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,26 +16,19 @@ import pytest
 
 from chalicelib import description
 from chalicelib.api import TABLE
-from chalicelib.badges import options
 from chalicelib.counting import ids
-from chalicelib.events import event, requests, serializers
+from chalicelib.events import requests, serializers
 from chalicelib.http.description import NO_CONTROL_CHARACTERS
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError, MethodNotAllowedError
-from chalicelib.http.guards import IGNORED_OPTIONS, IGNORED_PREFIX, SwitchedOffError
+from chalicelib.http.guards import SwitchedOffError
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
-from chalicelib.http.routing import Authentication
 from chalicelib.http.times import to_iso8601
-from chalicelib.owners import requests as owner_requests
 from chalicelib.pages.description import ID_CHARACTERS
 from chalicelib.settings import Settings
-from chalicelib.version import VERSION
-from chalicelib.wallets import journal, wallet
 from chalicelib.wallets import requests as wallet_requests
-from chalicelib.wallets import serializers as wallet_serializers
-from chalicelib.wallets.opening import HasWalletError, Wallet
+from chalicelib.wallets import wallet
 from simulation.resources import GivenResources
 from tests import checkers
 
@@ -132,18 +124,6 @@ def test_it_is_valid() -> None:
     assert checkers.find_errors_of_description(DOCUMENT) == []
 
 
-def test_it_is_of_this_version_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    info = DOCUMENT["info"]
-    assert (info["title"], info["version"]) == (project["name"], VERSION)
-    assert info["license"]["identifier"] == project["license"]
-
-
-def test_its_server_is_relative_to_the_document() -> None:
-    """A stage before the path, such as `/prod`, changes nothing."""
-    assert [server["url"] for server in DOCUMENT["servers"]] == ["."]
-
-
 def test_every_route_is_described() -> None:
     described = {(method, path) for path, item in PATHS.items() for method in METHODS & item.keys()}
     assert described == {(route.method.lower(), route.path) for route in TABLE.routes}
@@ -174,20 +154,6 @@ def test_a_feature_that_is_switched_off_is_not_described(
         for method in METHODS & item.keys()
         for tag in item[method]["tags"]
     }
-
-
-def test_two_components_cannot_share_a_name() -> None:
-    components = description.Components()
-    assert components.resolve([Component("schemas", "A", {"type": "string"})] * 2)
-    with pytest.raises(ValueError, match="two different components are called schemas/A"):
-        components.resolve(Component("schemas", "A", {"type": "integer"}))
-
-
-def test_every_operation_has_a_summary_and_a_tag() -> None:
-    tags = {tag["name"] for tag in DOCUMENT["tags"]}
-    for operation in OPERATIONS.values():
-        assert re.fullmatch(r"[A-Z].*[^.]", operation["summary"])
-        assert set(operation["tags"]) <= tags
 
 
 def test_every_link_gives_parameters_of_an_operation() -> None:
@@ -225,50 +191,6 @@ def test_routes_with_a_token_say_so_and_return_its_errors() -> None:
     for answers in token.values():
         assert {"401", "403", "429", "500", "503"} < answers.keys()
         assert answers["401"]["headers"]["WWW-Authenticate"]["schema"] == {"const": "Bearer"}
-
-
-def test_routes_for_operators_and_for_head_say_so() -> None:
-    for sentence, name in (
-        (description.CALLERS[Authentication.OPERATOR], "listEvents"),
-        (description.CALLERS[Authentication.USER], "getMyWallet"),
-        (description.HEAD_TOO, "getViews"),
-    ):
-        assert sentence in OPERATIONS[name]["description"]
-        assert sentence not in OPERATIONS["getBalance"]["description"]
-
-
-@pytest.mark.parametrize(
-    ("name", "statuses"),
-    [
-        ("getViews", "200 429"),
-        ("countView", "200 400 403 429 500 503 507"),
-        ("getHistory", "200 400 403 429 500 503"),
-        ("claimBadge", "201 202 400 403 409 413 429 500 503 507"),
-        ("getBadge", "200 400 401 403 404 429 500 503"),
-        ("deleteBadge", "204 400 401 403 404 429 500 503"),
-        ("deleteBadgeByQuery", "204 400 401 403 404 429 500 503"),
-        ("makeEvent", "200 201 400 401 403 409 413 429 500 503"),
-        ("echoAtTime", "200 201 400 401 403 409 413 415 429 500 503"),
-        ("getEvent", "200 400 401 403 404 429 500 503"),
-        ("cancelEvent", "200 400 401 403 404 409 429 500 503"),
-        ("depositMoney", "204 400 401 403 404 409 413 422 429 500 503"),
-        ("transferMoney", "204 400 401 403 404 409 413 422 429 500 503"),
-    ],
-)
-def test_an_operation_has_the_errors_of_its_request(name: str, statuses: str) -> None:
-    assert [*OPERATIONS[name]["responses"]] == statuses.split()
-
-
-def test_errors_have_their_codes_and_fields() -> None:
-    transfer, wallets = (OPERATIONS[name]["responses"] for name in ("transferMoney", "openWallet"))
-    [same] = find("code", transfer["400"])
-    assert same["enum"] == ["same_wallet", "bad_request"]
-    [refused], [exists] = find("error", transfer["409"]), find("error", wallets["409"])
-    assert "balance" in refused["properties"].keys() - set(refused["required"])
-    assert exists["required"] == ["code", "message", "id"]
-    assert wallets["409"]["description"] == HasWalletError.__doc__
-    [retry] = find("Retry-After", wallets["503"])
-    assert retry["required"]
 
 
 def test_every_code_of_an_error_is_described_and_no_other() -> None:
@@ -310,76 +232,6 @@ def test_every_option_of_a_route_is_described_and_no_other() -> None:
             description.document((replace(first, options=other), *TABLE.routes[1:]))
 
 
-def test_the_parameters_that_every_route_ignores_are_described() -> None:
-    for name in (*IGNORED_OPTIONS, f"{IGNORED_PREFIX}*"):
-        assert f"`{name}`" in DOCUMENT["info"]["description"]
-
-
-@pytest.mark.parametrize("name", ["getViews", "getViewsByOldPath", "getViewsSvg"])
-def test_a_badge_has_every_option(name: str) -> None:
-    names = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
-    fields = {*options.Options.__dataclass_fields__} - {"label_color", "logo_color"}
-    of_svg = {"spark"} if name == "getViewsSvg" else set()
-    assert names == {"id", "labelColor", "logoColor", *fields, "show", "tz", *of_svg}
-
-
-def test_a_pixel_is_a_style_of_the_image_alone() -> None:
-    styles = {
-        name: set(one["schema"]["enum"])
-        for name, operation in OPERATIONS.items()
-        for one in operation.get("parameters", ())
-        if one["name"] == "style"
-    }
-    image = styles.pop("getViewsSvg")
-    assert image == {*options.STYLES, options.PIXEL}
-    assert {*map(frozenset, styles.values())} == {frozenset(options.STYLES)}
-
-
-def test_requests_have_the_fields_of_the_code() -> None:
-    for schema, fields in (
-        ("Claim", owner_requests.CLAIM),
-        ("Change", owner_requests.CHANGE),
-        ("EventRequest", requests.EVENT),
-        ("TimerRequest", requests.TIMER),
-        ("PostingRequest", wallet_requests.FIELDS),
-    ):
-        assert SCHEMAS[schema]["properties"].keys() == fields
-    assert set(SCHEMAS["TimerRequest"]["required"]) == requests.TIMER
-
-
-def test_responses_have_the_fields_of_the_code() -> None:
-    """Each schema has every field that a response can have, and requires those that all have."""
-    attempt = event.Attempt(1, 2, 500, "status 500")
-    log = event.Target(event.TargetKind.LOG)
-    most_event = event.Event("e", 5, 1, log, "{}", "", claim="worker", attempts=(attempt,))
-    least_event = event.Event("e", 5, 1, log, "", "", event.Status.SUCCESS)
-    most, least = serializers.to_json(most_event), serializers.to_json(least_event)
-    timer = serializers.timer(most_event, 0)
-    transfer, deposit = wallet.Posting("n", 1, "b", "a"), wallet.Posting("n", 1, "b")
-    full = journal_page(journal.Page([wallet.Entry("a", transfer, 0)], "cursor"))
-    bare = journal_page(journal.Page([wallet.Entry("a", deposit, 0)], ""))
-    balance, own = (read(Wallet("a", "", 0)) for read in WALLET_SERIALIZERS)
-    for schema, fields, required in (
-        ("Event", most, least),
-        ("Attempt", most["attempts"][0], {"started"}),
-        ("Timer", timer, timer),
-        ("Balance", balance, balance),
-        ("Wallet", own, own),
-        ("Transactions", full, bare),
-        ("Transaction", full["transactions"][0], bare["transactions"][0]),
-    ):
-        assert SCHEMAS[schema]["properties"].keys() == set(fields)
-        assert set(SCHEMAS[schema]["required"]) == set(required)
-    assert SCHEMAS["Event"]["properties"]["claim"]["properties"].keys() == most["claim"].keys()
-
-
-WALLET_SERIALIZERS = (wallet_serializers.balance, wallet_serializers.to_json)
-
-
-def journal_page(page: journal.Page) -> dict[str, Any]:
-    return wallet_serializers.transactions(page, "a", 0)
-
-
 def test_the_examples_of_requests_are_accepted() -> None:
     def example(name: str, kind: str = "application/json") -> Any:
         content = OPERATIONS[name]["requestBody"]["content"][kind]
@@ -419,23 +271,6 @@ def test_the_pattern_of_an_id_refuses_what_the_code_refuses() -> None:
         assert (ID_CHARACTERS.fullmatch(character) is not None) == allowed
 
 
-@pytest.mark.parametrize(
-    "name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory", "getBadgePage"]
-)
-def test_routes_that_take_a_new_id_say_that_the_operator_may_not_count_it(name: str) -> None:
-    [codes] = find("code", OPERATIONS[name]["responses"]["403"])
-    assert "not_counted" in (codes.get("enum") or [codes["const"]])
-
-
-def test_writing_routes_refuse_pages_of_other_sites() -> None:
-    for item in PATHS.values():
-        for method in METHODS & item.keys():
-            codes = [*find("code", item[method]["responses"].get("403", {}))]
-            refuses = any("cross_site" in (one.get("enum") or [one["const"]]) for one in codes)
-            takes = method == "get" or item[method]["operationId"] == "countView"
-            assert refuses == (not takes)
-
-
 def test_every_response_that_a_script_of_any_site_may_read_says_so() -> None:
     for item in PATHS.values():
         for method in METHODS & item.keys():
@@ -455,11 +290,3 @@ def can_be_shown(character: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def test_the_headers_are_those_of_the_responses() -> None:
-    for path in ("/", "/openapi.json", "/api/v1/views", "/api/v1/views.svg"):
-        described = PATHS[path]["get"]["responses"]["200"]["headers"]
-        headers = get(path).headers
-        for name, header in described.items():
-            assert header["schema"].get("const", headers[name]) == headers[name]

@@ -1,9 +1,8 @@
-"""The documents: each link leads to what it names, and the site has each document in one group."""
+"""The documents: each link leads to what it names, also in the site."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.markdown_links import anchors, links, to_anchor
-from website.staging import GROUP, HOME, NAMED, relink
+from website.staging import relink
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
@@ -45,7 +44,6 @@ NAME = re.compile(
 WRAPPED = re.compile(r'"\n\s*f?"')
 """The end of a line in a text of several lines of code."""
 SCHEMES = {"https", "http", "mailto"}
-TASKS = ["Quickstart", "How-to guides", "Explanation", "Reference"]
 
 
 def wrong(path: Path, link: str) -> str:
@@ -96,21 +94,6 @@ def test_each_document_that_code_names_has_the_heading() -> None:
     assert faults == []
 
 
-def test_each_document_is_in_one_group_of_the_home() -> None:
-    groups = GROUP.findall((ROOT / HOME).read_text(encoding="utf-8"))
-    assert [title for title, _ in groups] == [*TASKS, "Project"]
-    listed = Counter(page for _, text in groups for _, page in NAMED.findall(text))
-    documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {Path(HOME).name}
-    assert {page for page in listed if "/" not in page} == documents
-    assert {*listed.values()} == {1}
-
-
-def test_the_index_of_decisions_has_each_decision() -> None:
-    folder = ROOT / "docs" / "decisions"
-    listed = [link for link in links((folder / "README.md").read_text()) if "/" not in link]
-    assert sorted(listed) == sorted({path.name for path in folder.glob("*.md")} - {"README.md"})
-
-
 @pytest.mark.parametrize(
     ("heading", "anchor"),
     [
@@ -122,12 +105,6 @@ def test_the_index_of_decisions_has_each_decision() -> None:
 )
 def test_an_anchor_is_that_of_github(heading: str, anchor: str) -> None:
     assert to_anchor(heading) == anchor
-
-
-def test_the_second_heading_of_a_text_has_a_number(tmp_path: Path) -> None:
-    document = tmp_path / "a.md"
-    document.write_text('# A b\n\n## A b\n\nText [with](b.md).\n\n<a id="c"></a>\n')
-    assert anchors(document) == {"a-b", "a-b-1", "c"}
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,6 @@ def test_a_length_out_of_bounds_is_refused_by_name(name: str, given_value: str) 
     assert str(refusal.value) == message
 
 
-@pytest.mark.parametrize(("given_value", "seconds"), [("1", 1), ("86400", 86_400), ("0060", 60)])
-def test_the_bounds_themselves_are_accepted(given_value: str, seconds: int) -> None:
-    settings = Settings.from_environment({"VIEW_WINDOW_SECONDS": given_value})
-    assert settings.view_window_seconds == seconds
-
-
 @pytest.mark.parametrize("given_value", ["0", "31622401", "1.5", "-1"])
 def test_a_retention_out_of_bounds_is_refused(given_value: str) -> None:
     with pytest.raises(SettingsError) as refusal:
@@ -100,15 +94,6 @@ def test_a_whole_number_is_within_its_bounds_or_an_error(
     assert declared.default == 50
 
 
-def test_an_empty_setting_counts_as_missing() -> None:
-    assert Settings.from_environment({"VIEW_WINDOW_SECONDS": ""}).view_window_seconds == 300
-
-
-def test_a_number_too_long_to_be_read_is_refused_like_any_other() -> None:
-    with pytest.raises(SettingsError):
-        Settings.from_environment({"VIEW_WINDOW_SECONDS": "9" * 5_000})
-
-
 def test_the_text_of_the_settings_has_no_secret() -> None:
     assert "whsec_" not in repr(Settings(webhook_secrets=("whsec_new",)))
 
@@ -117,16 +102,6 @@ def test_a_missing_setting_without_a_default_is_refused_by_name() -> None:
     assert required("TABLE_NAME", "views", "the name of the table") == "views"
     with pytest.raises(SettingsError, match="TABLE_NAME is not set; it must be the name of"):
         required("TABLE_NAME", "", "the name of the table")
-
-
-def test_by_default_no_token_is_valid_and_no_event_goes_to_a_queue() -> None:
-    settings = Settings.from_environment({})
-    assert settings.api_token_digests == frozenset()
-    assert (settings.webhook_secrets, settings.webhook_allow) == ((), "")
-    assert not settings.can_sign
-    assert settings.event_queues == {}
-    assert settings.retry_seconds == (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
-    assert 31 * 3_600 < sum(settings.retry_seconds) < 32 * 3_600
 
 
 def test_the_settings_of_events_are_read() -> None:
@@ -217,11 +192,6 @@ def test_a_wait_out_of_bounds_is_refused(wrong: str) -> None:
     )
 
 
-def test_all_ids_are_counted_by_default_and_browsers_need_no_https() -> None:
-    settings = Settings.from_environment({"IDS": "", "HSTS_SECONDS": ""})
-    assert (settings.ids, settings.hsts_seconds) == ((), 0)
-
-
 def test_patterns_of_ids_are_split_at_commas_and_only_a_star_has_a_meaning() -> None:
     settings = Settings.from_environment({"IDS": " owner/*, a b ,[x]?!, cafe\u0301 "})
     assert settings.ids == ("owner/*", "a b", "[[]x][?]!", "caf\u00e9")
@@ -264,20 +234,6 @@ def test_features_are_on_unless_they_are_switched_off(
     assert Settings.from_environment(environment).features == features
 
 
-@pytest.mark.parametrize("name", ["EVENTS", "WALLETS"])
-@pytest.mark.parametrize("given_value", ["Off", "false", "0", " off", "no"])
-def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str, given_value: str) -> None:
-    with pytest.raises(SettingsError) as refusal:
-        Settings.from_environment({name: given_value})
-    assert str(refusal.value) == f"{name} must be on or off, not {given_value!r}"
-
-
-def test_other_counters_are_named() -> None:
-    assert Settings.from_environment({}).drop_in == ()
-    given = {"DROP_IN": "komarev, hits.sh,"}
-    assert Settings.from_environment(given).drop_in == ("komarev", "hits.sh")
-
-
 def test_an_unknown_counter_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({"DROP_IN": "komarev,hits"})
@@ -285,3 +241,21 @@ def test_an_unknown_counter_is_refused_with_the_known_ones() -> None:
         "DROP_IN must be some of komarev, hits.sh, dwyl, visitor-badge, moe-counter, hit-counter,"
         " seeyoufarm, hitscounter, separated by commas, not 'hits'"
     )
+
+
+def test_by_default_no_token_is_valid_and_no_event_goes_to_a_queue() -> None:
+    settings = Settings.from_environment({})
+    assert settings.api_token_digests == frozenset()
+    assert (settings.webhook_secrets, settings.webhook_allow) == ((), "")
+    assert not settings.can_sign
+    assert settings.event_queues == {}
+    assert settings.retry_seconds == (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
+    assert 31 * 3_600 < sum(settings.retry_seconds) < 32 * 3_600
+
+
+@pytest.mark.parametrize("name", ["EVENTS", "WALLETS"])
+@pytest.mark.parametrize("given_value", ["Off", "false", "0", " off", "no"])
+def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str, given_value: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({name: given_value})
+    assert str(refusal.value) == f"{name} must be on or off, not {given_value!r}"

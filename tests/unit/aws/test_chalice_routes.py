@@ -15,7 +15,6 @@ from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import chalice_routes, resources
 from chalicelib.aws.resources import AwsResources
-from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
@@ -23,7 +22,6 @@ from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTab
 from chalicelib.resources import Resources
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 
@@ -101,23 +99,6 @@ def test_a_request_is_answered_by_its_resource_whatever_its_path_and_stage(
     assert app(made, None)["statusCode"] == 201
     assert recorder.request.path == path.replace("%61", "a")
     assert recorder.request.path_parameters == {"name": "a", "other": "b"}
-
-
-def test_of_a_repeated_header_the_last_value_is_read(app: Chalice, recorder: Recorder) -> None:
-    made = event(
-        "/names", "POST", headers={"X-Name": "b"}, multiValueHeaders={"X-Name": ["a", "b"]}
-    )
-    app(made, None)
-    assert recorder.request.headers["x-name"] == "b"
-
-
-def test_a_query_that_api_gateway_split_at_a_semicolon_has_two_parameters(
-    app: Chalice, recorder: Recorder
-) -> None:
-    """This is `id=a;label=b`. The values are decoded."""
-    query = {"id": ["a"], "label": ["b"]}
-    app(event("/names", "POST", multiValueQueryStringParameters=query), None)
-    assert recorder.request.query == query
 
 
 def test_a_request_has_no_address_of_its_client(app: Chalice, recorder: Recorder) -> None:
@@ -222,24 +203,6 @@ def test_a_valid_token_opens_nothing_through_a_second_front_door_without_an_auth
     assert recorder.request == Request("", "")
 
 
-def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
-    resources.use(GivenResources(MemoryTable()))
-    path = "/api/v1/badges"
-    claimed = product(event(path, "POST", body='{"id": "a/b"}'), None)
-    headers = {"Authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
-    in_path = event(
-        f"{path}/{{badge_id}}",
-        path=f"{path}/a%2Fb",
-        pathParameters={"badge_id": "a%2Fb"},
-        headers=headers,
-    )
-    in_query = event(path, multiValueQueryStringParameters={"id": ["a/b"]}, headers=headers)
-    answers = [product(made, None) for made in (in_path, in_query)]
-    resources.use(None)
-    assert [answer["statusCode"] for answer in answers] == [200, 200]
-    assert answers[0]["body"] == answers[1]["body"]
-
-
 @pytest.mark.parametrize(("accept", "status"), [("image/png", 200), ("text/html", 400)])
 def test_a_picture_is_sent_to_a_client_that_names_its_type(accept: str, status: int) -> None:
     """A REST API decodes a body only if `Accept` begins with a binary type."""
@@ -251,18 +214,6 @@ def test_a_picture_is_sent_to_a_client_that_names_its_type(accept: str, status: 
     assert answer["statusCode"] == status
     is_picture = status == 200 and base64.b64decode(answer["body"]).startswith(b"\x89PNG")
     assert (answer.get("isBase64Encoded", False), is_picture) == ((status == 200,) * 2)
-
-
-def test_a_script_of_another_site_counts_a_view() -> None:
-    queue = FakeQueue()
-    resources.use(GivenResources(MemoryTable(), ViewMessages(queue)))
-    made = event("/api/v1/views", "POST", multiValueQueryStringParameters={"id": ["a/b"]})
-    made["headers"] = {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain;charset=UTF-8"}
-    answer = product(made, None)
-    resources.use(None)
-    assert json.loads(answer["body"]) == {"id": "a/b", "count": 0, "message": "0"}
-    assert answer["headers"]["Access-Control-Allow-Origin"] == "*"
-    assert len(queue.bodies) == 1
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

@@ -11,7 +11,6 @@ from botocore.exceptions import (
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
-    NoCredentialsError,
     ReadTimeoutError,
 )
 from hypothesis import given
@@ -51,7 +50,6 @@ OUT_OF_REACH = [
     ReadTimeoutError(endpoint_url=URL),
     ConnectionClosedError(endpoint_url=URL),
 ]
-NO_CREDENTIALS = NoCredentialsError()
 UNSUPPORTED_VALUE: Any = 1.5
 WRONG_ITEMS: list[Item] = [
     {"PK": "USER#octocat"},
@@ -141,15 +139,6 @@ def test_an_unreachable_table_is_retried_and_then_unavailable(
 
 
 @EVERY_OPERATION
-def test_a_call_that_cannot_be_signed_is_refused_immediately(operation: str) -> None:
-    ask, _ = ASKING[operation]
-    client = script(NO_CREDENTIALS)
-    with pytest.raises(Refused):
-        ask(table_on(client))
-    assert len(client.calls) == 1
-
-
-@EVERY_OPERATION
 def test_no_call_is_retried_after_the_budget(operation: str) -> None:
     ask, _ = ASKING[operation]
     client = script(THROTTLED)
@@ -168,10 +157,6 @@ def test_an_item_is_read_consistently_and_without_decimals() -> None:
     assert type(item["count"]) is int
     request = {"TableName": NAME, "Key": WIRE_KEY, "ConsistentRead": True}
     assert client.calls == [("get_item", request)]
-
-
-def test_a_missing_item_is_none() -> None:
-    assert table_on(script({})).get(KEY) is None
 
 
 def pages_of(items: Collection[Item], size: int) -> FakeClient:
@@ -223,17 +208,6 @@ def test_a_count_counts_to_its_limit_whatever_the_size_of_a_page(
     assert all(request["Select"] == "COUNT" for request in client.requests)
 
 
-def test_8000_items_are_counted_over_pages_of_1_mb() -> None:
-    """With a 252-character id a page has about 3,366 items, so 8,000 are three pages."""
-    client = pages_of(views(9_000), 3_366)
-    assert table_on(client).count("USER#octocat", limit=8_000) == 8_000
-    assert [request["Limit"] for request in client.requests] == [
-        8_000,
-        8_000 - 3_366,
-        8_000 - 6_732,
-    ]
-
-
 def test_an_empty_page_with_a_last_key_is_not_the_end() -> None:
     key = encode_item({"PK": "USER#octocat", "SK": "VIEW#0000"})
     client = script(
@@ -243,12 +217,6 @@ def test_an_empty_page_with_a_last_key_is_not_the_end() -> None:
     assert table_on(client).query("USER#octocat", limit=5) == [view(1)]
     assert client.requests[1]["ExclusiveStartKey"] == key
     assert [request["Limit"] for request in client.requests] == [5, 5]
-
-
-def test_a_limit_of_0_makes_no_request() -> None:
-    client = script()
-    assert table_on(client).query("USER#octocat", limit=0) == []
-    assert table_on(client).count("USER#octocat", limit=0) == 0
 
 
 def test_only_the_page_that_was_throttled_is_retried() -> None:
@@ -262,138 +230,7 @@ def test_only_the_page_that_was_throttled_is_retried() -> None:
     assert ["ExclusiveStartKey" in request for request in client.requests] == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("bounds", "condition", "values"),
-    [
-        ({}, "PK = :pk", {}),
-        ({"first": "USER"}, "PK = :pk AND SK >= :first", {":first": {"S": "USER"}}),
-        ({"last": "VIEW"}, "PK = :pk AND SK <= :last", {":last": {"S": "VIEW"}}),
-        (
-            {"first": "USER", "last": "VIEW"},
-            "PK = :pk AND SK BETWEEN :first AND :last",
-            {":first": {"S": "USER"}, ":last": {"S": "VIEW"}},
-        ),
-    ],
-)
-def test_a_query_has_exactly_its_bounds(
-    bounds: dict[str, str], condition: str, values: dict[str, Any]
-) -> None:
-    client = script({"Items": [], "Count": 0})
-    first, last = bounds.get("first", ""), bounds.get("last", "")
-    table_on(client).query("USER#octocat", limit=5, first=first, last=last)
-    assert client.requests == [
-        {
-            "TableName": NAME,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": {":pk": {"S": "USER#octocat"}} | values,
-            "Limit": 5,
-            "ConsistentRead": True,
-        }
-    ]
-
-
-def test_a_count_begins_and_ends_at_sort_keys() -> None:
-    client = script({"Count": 3})
-    assert table_on(client).count("USER#octocat", limit=5, first="VIEW#7", last="VIEW#9") == 3
-    [request] = client.requests
-    assert request["KeyConditionExpression"] == "PK = :pk AND SK BETWEEN :first AND :last"
-    assert request["ExpressionAttributeValues"] == {
-        ":pk": {"S": "USER#octocat"},
-        ":first": {"S": "VIEW#7"},
-        ":last": {"S": "VIEW#9"},
-    }
-
-
-def test_a_projection_uses_placeholders_because_count_is_a_reserved_word() -> None:
-    client = script({"Items": [], "Count": 0})
-    table_on(client).query("USER#octocat", limit=5, attributes=("SK", "count"))
-    [request] = client.requests
-    names = request["ExpressionAttributeNames"]
-    asked = [names[placeholder] for placeholder in request["ProjectionExpression"].split(", ")]
-    assert asked == ["SK", "count"]
-    assert all(placeholder.startswith("#") for placeholder in names)
-
-
 # One write.
-
-
-def test_a_put_stores_the_item_in_the_wire_form() -> None:
-    client = script(OK)
-    table_on(client).write(Put(view(1)))
-    assert client.calls == [("put_item", {"TableName": NAME, "Item": encode_item(view(1))})]
-
-
-def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
-    client = script(OK)
-    update = Update(
-        KEY,
-        values={"folded": "x"},
-        defaults={"created": 1},
-        add={"count": 2},
-        remove=("level",),
-        condition=attr("folded").missing() | (attr("folded") < "w"),
-    )
-    table_on(client).write(update)
-    assert client.calls == [
-        (
-            "update_item",
-            {
-                "TableName": NAME,
-                "Key": WIRE_KEY,
-                "UpdateExpression": "SET #n0 = :v0, #n1 = if_not_exists(#n1, :v1)"
-                " ADD #n2 :v2 REMOVE #n3",
-                "ConditionExpression": "(attribute_not_exists(#n4) OR #n5 < :v3)",
-                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-                "ExpressionAttributeNames": {
-                    "#n0": "folded",
-                    "#n1": "created",
-                    "#n2": "count",
-                    "#n3": "level",
-                    "#n4": "folded",
-                    "#n5": "folded",
-                },
-                "ExpressionAttributeValues": {
-                    ":v0": {"S": "x"},
-                    ":v1": {"N": "1"},
-                    ":v2": {"N": "2"},
-                    ":v3": {"S": "w"},
-                },
-            },
-        )
-    ]
-
-
-def test_a_request_has_no_empty_maps_because_dynamodb_refuses_them() -> None:
-    client = script(OK, OK)
-    table_on(client).write(Delete(KEY))
-    table_on(client).write(Delete(KEY, condition=attr("count").missing()))
-    assert client.requests[0] == {"TableName": NAME, "Key": WIRE_KEY}
-    assert "ExpressionAttributeNames" in client.requests[1]
-    assert "ExpressionAttributeValues" not in client.requests[1]
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        Put(view(1), condition=attr("PK").missing()),
-        Update(KEY, values={"x": 1}, condition=attr("x") < 1),
-        Delete(KEY, condition=attr("x") == 1),
-    ],
-)
-def test_a_failed_condition_has_the_stored_item(write: Write) -> None:
-    failed = client_error("ConditionalCheckFailedException", **FOUND)
-    client = script(failed)
-    with pytest.raises(ConditionFailed) as raised:
-        table_on(client).write(write)
-    assert raised.value.items == {0: {"PK": "USER#octocat", "SK": "USER", "count": 7}}
-    assert client.requests[0]["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
-
-
-def test_a_condition_that_failed_without_an_item_has_none() -> None:
-    client = script(client_error("ConditionalCheckFailedException"))
-    with pytest.raises(ConditionFailed) as raised:
-        table_on(client).write(Delete(KEY, condition=attr("x") == 1))
-    assert raised.value.items == {0: None}
 
 
 def test_a_condition_that_fails_after_a_throttle_has_failed() -> None:
@@ -431,12 +268,6 @@ def test_several_writes_are_one_transaction_in_their_order() -> None:
     }
 
 
-def test_a_check_alone_is_a_transaction_because_no_other_request_can_check() -> None:
-    client = script(OK)
-    table_on(client).write(Check(KEY, condition=attr("PK").exists()))
-    assert client.operations == ["transact_write_items"]
-
-
 def test_failed_conditions_have_their_items_by_position() -> None:
     failed = {"Code": "ConditionalCheckFailed", "Item": FOUND["Item"]}
     gone = {"Code": "ConditionalCheckFailed"}
@@ -455,16 +286,6 @@ def test_a_conflict_or_a_throttle_hides_the_conditions(hiding: str) -> None:
     client = script(both, cancelled("None", "None", "None", hiding), OK)
     table_on(client).write(*FOUR)
     assert client.calls == [client.calls[0]] * 3
-
-
-@pytest.mark.parametrize(
-    "hiding", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
-)
-def test_a_conflict_that_lasts_is_unavailable_and_no_failed_condition(hiding: str) -> None:
-    client = script(*[cancelled("ConditionalCheckFailed", hiding, "None", "None")] * 3)
-    with pytest.raises(Unavailable):
-        table_on(client).write(*FOUR)
-    assert len(client.calls) == 3
 
 
 def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
@@ -491,12 +312,6 @@ def test_a_permanently_cancelled_transaction_is_refused_immediately(error: Excep
     assert len(client.calls) == 1
 
 
-def test_another_transaction_in_progress_is_retried() -> None:
-    client = script(client_error("TransactionInProgressException"), OK)
-    table_on(client).write(*FOUR)
-    assert len(client.calls) == 2
-
-
 @pytest.mark.parametrize(
     "writes",
     [
@@ -518,12 +333,6 @@ def test_an_unsupported_write_is_refused_before_sending(
     with pytest.raises(Refused):
         table_on(client).write(*writes)
     assert client.calls == []
-
-
-def test_a_transaction_holds_100_writes() -> None:
-    client = script(OK)
-    table_on(client).write(*(Put(view(place)) for place in range(100)))
-    assert len(client.requests[0]["TransactItems"]) == 100
 
 
 # Batches.
@@ -567,10 +376,6 @@ def test_an_item_that_is_requested_twice_is_read_once_and_returned_twice() -> No
     keys = [key_of(view(place)) for place in (1, 0, 1)]
     assert table_on(reads.client).get_all(keys) == [view(1), view(0), view(1)]
     assert reads.sizes == [2]
-
-
-def test_no_keys_make_no_call() -> None:
-    assert table_on(script()).get_all([]) == []
 
 
 def test_only_unprocessed_keys_are_requested_again() -> None:
@@ -623,20 +428,6 @@ class Batches:
         self.stored += items
 
 
-def test_items_are_put_25_at_a_time() -> None:
-    batches, time = Batches(), FakeTime()
-    table_on(batches.client, time).put_all(views(60))
-    assert batches.sizes == [25, 25, 60 - 50]
-    assert batches.stored == views(60)
-    assert time.slept == []
-
-
-def test_no_items_make_no_call() -> None:
-    client = script()
-    table_on(client).put_all([])
-    assert client.calls == []
-
-
 def test_of_two_items_with_one_key_only_the_later_is_sent() -> None:
     batches = Batches()
     earlier, later = view(1) | {"ttl": 300}, view(1) | {"ttl": 600}
@@ -652,24 +443,6 @@ def test_items_left_unprocessed_are_sent_again_after_a_wait_until_they_are_store
     assert batches.sizes == [6, 5, 3]
     assert batches.stored == views(6)
     assert time.slept == [0.05, 0.1]
-
-
-def test_only_unprocessed_items_are_sent_again_in_new_batches() -> None:
-    """Each of three batches leaves its last 2: in the second round these 6 items are one batch."""
-    batches = Batches(leave=lambda batch, items: items[-2:] if batch < 3 else [])
-    table_on(batches.client).put_all(views(75))
-    assert batches.sizes == [25, 25, 25, 3 * 2]
-    assert sorted(batches.stored, key=key_of) == views(75)
-
-
-def test_exactly_the_items_that_stay_unprocessed_are_not_stored() -> None:
-    stuck = [view(3), view(30)]
-    batches = Batches(leave=lambda _, items: [item for item in items if item in stuck])
-    with pytest.raises(NotStored, match="2 items not stored: left unprocessed") as raised:
-        table_on(batches.client).put_all(views(40))
-    assert raised.value.items == stuck
-    assert batches.sizes == [25, 15, 2, 2]
-    assert batches.stored == [item for item in views(40) if item not in stuck]
 
 
 def test_only_a_throttled_batch_is_sent_again() -> None:
@@ -717,27 +490,6 @@ def test_an_item_throttled_while_put_alone_is_put_again() -> None:
     client = script(client_error("ValidationException"), OK, THROTTLED, THROTTLED, OK)
     table_on(client).put_all(views(3))
     assert client.operations == ["batch_write_item", *["put_item"] * 3, "batch_write_item"]
-
-
-@pytest.mark.parametrize("wrong", WRONG_ITEMS)
-def test_unsupported_items_are_refused_before_sending(wrong: Item) -> None:
-    client = script()
-    with pytest.raises(Refused):
-        table_on(client).put_all([*views(30), wrong])
-    assert client.calls == []
-
-
-def test_refused_and_unprocessed_items_are_reported_together() -> None:
-    refusal = client_error("ValidationException")
-    blamed, stuck = view(0), view(26)
-    batches = Batches(
-        leave=lambda _, items: [item for item in items if item == stuck],
-        refuse=lambda item: refusal if item == blamed else None,
-    )
-    with pytest.raises(NotStored, match="2 items") as raised:
-        table_on(batches.client).put_all(views(30))
-    assert sorted(raised.value.items, key=key_of) == [blamed, stuck]
-    assert len(batches.stored) == 30 - 2
 
 
 def test_batches_are_not_sent_again_after_the_budget() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import (
     BotoCoreError,
-    ClientError,
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
@@ -68,11 +67,6 @@ def test_an_unknown_error_of_the_server_is_unavailable(
     assert type(meaning(client_error("Unheard", status))) is kind
 
 
-def test_an_answer_without_code_and_status_is_refused() -> None:
-    assert code_of(ClientError({}, "GetItem")) == ""
-    assert type(meaning(ClientError({}, "GetItem"))) is Refused
-
-
 @pytest.mark.parametrize(
     ("code", "name"),
     [
@@ -83,16 +77,6 @@ def test_an_answer_without_code_and_status_is_refused() -> None:
 )
 def test_a_code_is_read_without_the_namespace_before_it(code: str, name: str) -> None:
     assert code_of(client_error(code)) == name
-
-
-def test_an_error_has_the_message_of_aws() -> None:
-    error = client_error("ThrottlingException")
-    with (
-        pytest.raises(Unavailable, match="the message of ThrottlingException") as raised,
-        translate_errors(),
-    ):
-        raise error
-    assert raised.value.__cause__ is error
 
 
 @pytest.mark.parametrize(

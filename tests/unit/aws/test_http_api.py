@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from chalicelib.aws import api_handler, get_views, http_api, resources
-from chalicelib.aws.resources import AwsResources
 from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request, Role
@@ -105,11 +104,6 @@ def test_a_request_has_no_address_of_its_client() -> None:
     assert http_api.to_request(event("/api/v1/views", headers=headers)).client == ""
 
 
-def test_a_body_that_api_gateway_accepts_may_be_too_large_for_its_route() -> None:
-    made = event("/api/v1/badges", "POST", body=" " * 16_385)
-    assert refusal(api_handler.handler(made, None)) == (413, "too_large")
-
-
 def test_a_refusal_is_complete_without_the_header_that_api_gateway_renames() -> None:
     answer = api_handler.handler(event("/api/v1/events"), None)
     assert answer["headers"].pop("WWW-Authenticate") == "Bearer"
@@ -133,18 +127,6 @@ def test_a_path_is_as_the_caller_encoded_it_without_the_stage(
     assert http_api.to_request(event(path, **more)).path == sent
 
 
-def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
-    answer = api_handler.handler(
-        event("/api/v1/views", rawQueryString="id=a%2Fb&label=%C3%BC"), None
-    )
-    assert answer["statusCode"] == 200
-    assert json.loads(answer["body"])["label"] == "ü"
-    assert answer["headers"]["Content-Type"] == "application/json"
-    assert answer["isBase64Encoded"] is False
-    assert len(queue.bodies) == 1
-    assert api_handler.handler(event("/nowhere"), None)["statusCode"] == 404
-
-
 def test_a_domain_with_a_base_path_changes_nothing_but_the_domain_of_an_event() -> None:
     """`rawPath` has no value of an API mapping, which the guide says under "Payload format"."""
     made = event(
@@ -156,16 +138,6 @@ def test_a_domain_with_a_base_path_changes_nothing_but_the_domain_of_an_event() 
         body='{"id": "a"}',
     )
     assert api_handler.handler(made, None)["statusCode"] == 201
-
-
-def test_a_query_with_too_many_parameters_is_refused() -> None:
-    made = event("/api/v1/views", rawQueryString="&" * 100)
-    assert refusal(api_handler.handler(made, None)) == (400, "bad_request")
-
-
-def test_a_malformed_setting_is_an_internal_error() -> None:
-    resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
-    assert refusal(api_handler.handler(event("/healthz"), None)) == (500, "internal")
 
 
 def test_an_owner_of_an_id_with_a_slash_gives_it_in_the_query() -> None:
@@ -239,16 +211,6 @@ def test_a_beacon_of_another_site_is_counted(queue: FakeQueue) -> None:
     assert len(queue.bodies) == 2
 
 
-def test_the_function_of_views_allows_a_script_of_another_site_to_count_a_view(
-    queue: FakeQueue,
-) -> None:
-    headers = {**OF_ANOTHER_SITE, "access-control-request-method": "POST"}
-    answer = get_views.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
-    assert answer["statusCode"] == 204
-    assert answer["headers"]["Access-Control-Allow-Methods"] == "POST"
-    assert queue.bodies == []
-
-
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
@@ -314,13 +276,6 @@ def test_a_picture_is_encoded_and_not_compressed() -> None:
     assert not {"Content-Encoding", "Vary"} & set(answer["headers"])
 
 
-def test_the_page_of_a_badge_has_the_url_of_the_domain() -> None:
-    """API Gateway sends the scheme that the visitor used."""
-    headers = {"Host": "badges.example.com", "X-Forwarded-Proto": "https"}
-    answer = get_views.handler(event("/s", rawQueryString="id=a%2Fb", headers=headers), None)
-    assert 'content="https://badges.example.com/s?id=a%2Fb"' in answer["body"]
-
-
 def test_the_api_handler_answers_urls_of_other_counters_if_the_setting_names_them(
     queue: FakeQueue,
 ) -> None:
@@ -333,7 +288,11 @@ def test_the_api_handler_answers_urls_of_other_counters_if_the_setting_names_the
     assert answer["headers"]["Content-Type"] == "image/svg+xml;charset=utf-8"
 
 
-def test_a_wrong_setting_leaves_other_paths_without_a_route(queue: FakeQueue) -> None:
-    del queue
-    resources.use(AwsResources({"DROP_IN": "nobody"}))
-    assert refusal(api_handler.handler(event("/get/@demo"), None)) == (404, "not_found")
+def test_the_function_of_views_allows_a_script_of_another_site_to_count_a_view(
+    queue: FakeQueue,
+) -> None:
+    headers = {**OF_ANOTHER_SITE, "access-control-request-method": "POST"}
+    answer = get_views.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
+    assert answer["statusCode"] == 204
+    assert answer["headers"]["Access-Control-Allow-Methods"] == "POST"
+    assert queue.bodies == []

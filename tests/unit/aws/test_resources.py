@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import time
 from collections.abc import Iterator
 from typing import cast
 
@@ -14,8 +13,6 @@ import pytest
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import AwsResources, uncollected
-from chalicelib.aws.s3 import S3Archive
-from chalicelib.concurrency import map_parallel
 from chalicelib.counting.view_queue import ViewMessages
 from chalicelib.settings import SettingsError
 from simulation.memory_table import MemoryTable
@@ -118,35 +115,7 @@ def test_a_function_needs_only_the_settings_of_what_it_uses() -> None:
         _ = AwsResources({"VIEWS_QUEUE_URL": URL}).table
 
 
-def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
-    assert isinstance(aws.archive, S3Archive)
-    assert aws.archive is aws.archive
-    with pytest.raises(SettingsError, match="ARCHIVE_BUCKET is not set; it must be the name of an"):
-        _ = AwsResources({"TABLE_NAME": "views"}).archive
-
-
-def test_on_aws_the_clock_is_real_and_work_is_parallel(aws: AwsResources) -> None:
-    assert aws.clock is time.time
-    assert aws.map_parallel is map_parallel
-
-
 def test_the_collector_is_off_during_the_block_and_on_afterwards() -> None:
     with uncollected():
         assert not gc.isenabled()
     assert gc.isenabled()
-
-
-def test_the_collector_is_on_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), uncollected():
-        raise ZeroDivisionError
-    assert gc.isenabled()
-
-
-def test_a_collector_that_was_off_stays_off() -> None:
-    gc.disable()
-    try:
-        with uncollected(), uncollected():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

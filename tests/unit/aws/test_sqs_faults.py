@@ -29,12 +29,6 @@ def test_a_message_is_sent_once_with_its_delay(delay: int) -> None:
     assert client.calls == [("send_message", request)]
 
 
-def test_a_message_is_sent_without_delay_unless_one_is_given() -> None:
-    client = script(SENT)
-    queue(client).send("body")
-    assert client.requests[0]["DelaySeconds"] == 0
-
-
 @pytest.mark.parametrize("delay", [-1, 901])
 def test_a_delay_beyond_the_limits_of_sqs_is_refused_before_sending(delay: int) -> None:
     client = script()

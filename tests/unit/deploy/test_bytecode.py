@@ -69,10 +69,6 @@ def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> No
     ]
 
 
-def test_without_a_python_nothing_is_compiled(tmp_path: Path) -> None:
-    assert made(tmp_path, {"app.py": SOURCE}, None) == ["app.py"]
-
-
 def test_the_python_of_lambda_makes_the_same_bytes_for_any_other(tmp_path: Path) -> None:
     """The other Python only starts it."""
     python = bytecode.find_python(os.environ)
@@ -119,12 +115,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 OF_LAMBDA = "cpython 3 13"
 
 
-def test_no_python_of_lambda_is_found_where_there_is_none(home: Home) -> None:
-    home.install(".pyenv/versions/3.13.0/bin/python3.13", "pyenv: not found")
-    home.install(".pyenv/versions/3.12.1/bin/python3.12", "cpython 3 12")
-    assert home.find() is None
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -137,18 +127,6 @@ def test_a_python_of_lambda_is_found_where_pyenv_and_uv_install_it(home: Home, p
     assert home.find() == installed
     home.install("bin/python3.13", "pyenv: a shim without a version")
     assert home.find() == installed
-
-
-def test_the_search_path_comes_before_the_home(home: Home) -> None:
-    home.install(".pyenv/versions/3.13.0/bin/python3.13", OF_LAMBDA)
-    home.install("bin/python3.13", OF_LAMBDA)
-    assert home.find() == "python3.13"
-
-
-def test_the_python_that_packages_comes_first(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", home.install("this", OF_LAMBDA))
-    home.install("bin/python3.13", OF_LAMBDA)
-    assert home.find() == sys.executable
 
 
 def test_the_setting_names_the_python_or_is_an_error(home: Home) -> None:
@@ -175,8 +153,3 @@ def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
     program += "print(compile_source('tea.py', s).hex())"
     seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}
     assert seen == {bytecode.compile_source("tea.py", SOURCE).hex() + "\n"}
-
-
-def test_a_source_that_is_not_python_is_an_error() -> None:
-    with pytest.raises(SyntaxError):
-        bytecode.compile_source("tea.py", b"no python")

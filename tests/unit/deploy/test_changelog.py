@@ -1,4 +1,4 @@
-"""The changelog has the form of Keep a Changelog, and a section of the version."""
+"""The changelog has a section of the version, which becomes the notes of the release."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from deploy import release, template
 from deploy.release import ChangelogError, Section
 
 TEXT = (template.ROOT / "CHANGELOG.md").read_text()
-KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Upgrade notes"]
-"""The six of Keep a Changelog 1.1.0, in its order, and ours."""
 SAMPLE = """# Changelog
 
 ## [Unreleased]
@@ -28,30 +26,10 @@ SAMPLE = """# Changelog
 """
 
 
-def number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
-
-
 def test_the_version_has_a_section_with_a_date() -> None:
     released = release.find_release(TEXT, VERSION)
     assert released.released is not None
     assert "### Upgrade notes\n" in released.text
-
-
-def test_unreleased_is_on_top_and_versions_and_dates_descend() -> None:
-    unreleased, *releases = release.read_sections(TEXT)
-    assert unreleased.version == "Unreleased"
-    versions = [number(section.version) for section in releases]
-    assert versions == sorted(set(versions), reverse=True)
-    dates = [section.released for section in releases if section.released]
-    assert dates == sorted(dates, reverse=True)
-    assert len(dates) == len(releases)
-
-
-def test_each_heading_is_one_of_keep_a_changelog_and_in_its_order() -> None:
-    for section in release.read_sections(TEXT):
-        kinds = re.findall(r"^### (.+)$", section.text, re.MULTILINE)
-        assert kinds == [kind for kind in KINDS if kind in kinds]
 
 
 def test_a_section_has_its_date_and_its_text() -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deploy.package import normalize
 
@@ -71,11 +68,6 @@ def test_bytecode_made_elsewhere_and_folders_are_left_out(tmp_path: Path) -> Non
     assert contents(normalized(tmp_path, FILES | extra)) == FILES
 
 
-def test_a_file_whose_name_only_looks_like_bytecode_stays(tmp_path: Path) -> None:
-    files = {"pyc": b"1", "a.pyc.py": b"2", "py.typed": b""}
-    assert contents(normalized(tmp_path, files)) == files
-
-
 def test_every_file_has_one_time_and_may_be_read_by_all_and_is_packed(tmp_path: Path) -> None:
     """The user of Lambda is not their owner and not in their group."""
     with ZipFile(normalized(tmp_path, FILES)) as made:
@@ -102,20 +94,6 @@ def test_a_zip_made_elsewhere_of_the_same_files_becomes_the_same_bytes(
 ) -> None:
     first = normalized(tmp_path, FILES).read_bytes()
     assert normalized(tmp_path, FILES, other).read_bytes() == first
-
-
-@given(st.permutations(sorted(FILES)))
-def test_the_order_of_the_given_zip_does_not_matter(order: list[str]) -> None:
-    with TemporaryDirectory() as folder:
-        first = normalized(Path(folder), FILES).read_bytes()
-        shuffled = normalized(Path(folder), {name: FILES[name] for name in order}).read_bytes()
-    assert shuffled == first
-
-
-def test_normalizing_twice_changes_nothing(tmp_path: Path) -> None:
-    once = normalized(tmp_path, FILES)
-    normalize(once, tmp_path / "again.zip", None)
-    assert (tmp_path / "again.zip").read_bytes() == once.read_bytes()
 
 
 def test_another_content_is_another_zip(tmp_path: Path) -> None:

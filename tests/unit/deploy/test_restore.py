@@ -220,14 +220,6 @@ def test_all_consumers_are_enabled_and_all_but_the_archives_disabled(
     assert stack.stopped == (set() if enabled else CONSUMERS)
 
 
-def test_a_stack_of_badges_alone_has_fewer_consumers(stack: Stack) -> None:
-    """Lambda has no mappings of a function that does not exist, and says so."""
-    stack.present = ["api_handler", "put_views", "fold_views"]
-    stack.lambdas.enabled = {f"{STACK}-{function}": True for function in stack.present}
-    stack.restore.enable_consumers(enabled=False)
-    assert stack.stopped == {*stack.present}
-
-
 def test_a_restored_table_has_all_properties_but_ttl_while_the_consumers_are_stopped(
     stack: Stack,
 ) -> None:
@@ -262,13 +254,6 @@ def test_resuming_brings_a_restored_table_to_the_properties_of_the_template(stac
     assert stack.tables.backups[TARGET] == "ENABLED"
 
 
-def test_a_restored_table_of_a_disposable_stage_is_not_protected() -> None:
-    resources = template.for_stage(template.load(), "dev")["Resources"]
-    stack = Stack(properties=resources["Table"]["Properties"])
-    stack.restore.run(SOURCE, AT)
-    assert not stack.tables.tables[TARGET].get("DeletionProtectionEnabled")
-
-
 @pytest.mark.parametrize(
     ("operation", "code"),
     [
@@ -293,22 +278,6 @@ def test_an_error_of_dynamodb_that_passes_within_20_minutes_is_waited_for(
     stack.restore.resume(TARGET)
     assert sum(stack.pauses) >= 20 * 60
     assert (stack.tables.backups[TARGET], stack.tables.ttl) == ("ENABLED", {TARGET: "ENABLED"})
-
-
-@pytest.mark.parametrize(
-    ("operation", "code"),
-    [
-        ("list_event_source_mappings", "TooManyRequestsException"),
-        ("update_event_source_mapping", "ResourceInUseException"),
-        ("get_event_source_mapping", "ServiceException"),
-    ],
-)
-def test_an_error_of_lambda_that_passes_is_waited_for(
-    stack: Stack, operation: str, code: str
-) -> None:
-    stack.lambdas.failures.fail(operation, code, 3)
-    stack.restore.run(SOURCE, AT)
-    assert stack.stopped == CONSUMERS
 
 
 def test_an_error_that_does_not_pass_within_20_minutes_fails_and_starts_the_consumers(
@@ -451,3 +420,10 @@ def test_a_restore_that_is_deployed_already_is_only_configured(stack: Stack) -> 
     assert stack.restore.run(TARGET, AT).table == TARGET
     assert not {"restore_table_to_point_in_time", "tag_resource"} & {*stack.tables.failures.calls}
     assert (stack.checked, stack.stopped) == ([], CONSUMERS)
+
+
+def test_a_restored_table_of_a_disposable_stage_is_not_protected() -> None:
+    resources = template.for_stage(template.load(), "dev")["Resources"]
+    stack = Stack(properties=resources["Table"]["Properties"])
+    stack.restore.run(SOURCE, AT)
+    assert not stack.tables.tables[TARGET].get("DeletionProtectionEnabled")

@@ -160,11 +160,6 @@ def test_an_item_of_another_program_is_found(restored: Restored) -> None:
     assert unknown == "x z: vu-mi writes no item with this key"
 
 
-def test_views_are_not_read(restored: Restored) -> None:
-    restored.table.write(Put({"PK": keys.partition("a/b"), "SK": keys.VIEW + "no ulid"}))
-    assert restored.check() == []
-
-
 def test_a_damaged_object_of_the_archive_is_found_and_a_malformed_record_is_not(
     restored: Restored,
 ) -> None:

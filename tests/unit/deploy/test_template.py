@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy import http_api, stage, template
+from deploy import template
 from deploy.conditions import ALL_FEATURES, decide
 from deploy.template import UnknownNameError, names_in, resolve
 
@@ -118,35 +118,11 @@ def test_a_resource_that_refers_to_a_removed_one_is_removed() -> None:
     assert before == SMALL
 
 
-def test_the_standalone_stack_has_the_storage_and_the_alarms_that_need_no_function() -> None:
-    """It has no function and no API, and so no alarm and no dashboard of them."""
-    assert set(alone()["Resources"]) == {
-        "Table",
-        "ViewsQueue",
-        "ViewsDeadLetters",
-        "TimersQueue",
-        "DistributionQueue",
-        "TimersDeadLetters",
-        "Archive",
-        "ArchivePolicy",
-        "AlarmTopic",
-        "AlarmSubscription",
-        "DeadLettersAlarm",
-        "TimersDeadLettersAlarm",
-        "QueueAgeAlarm",
-        "TableReadsThrottledAlarm",
-    }
-
-
 def test_the_standalone_stack_does_not_change_its_parts() -> None:
     whole, part = decide(template.load(), ALL_FEATURES), alone()
     for section in ("Resources", "Outputs", "Parameters"):
         assert part[section].items() <= whole[section].items()
     assert all("Type" in resource for resource in part["Resources"].values())
-
-
-def test_the_standalone_stack_has_no_unused_parameters() -> None:
-    assert set(alone()["Parameters"]) == {"AlarmEmail", "RestoredTable", "RestoredStream"}
 
 
 @pytest.mark.parametrize("kind", ["prod", "dev"])
@@ -159,17 +135,6 @@ def test_the_standalone_stack_refers_only_to_its_parts(kind: str) -> None:
     assert conditions == {"HasAlarmEmail", "IsRestored"} == set(part["Conditions"])
 
 
-def test_the_standalone_stack_has_the_outputs_that_the_next_steps_need() -> None:
-    """They are the settings of functions and the dead-letter queues."""
-    asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"}
-    assert set(alone()["Outputs"]) == asked
-
-
-def test_a_caller_may_change_the_template_that_it_loaded() -> None:
-    template.load()["Resources"].clear()
-    assert template.load()["Resources"]
-
-
 def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
     """CloudFormation does not support aliases (its guide, "CloudFormation template formats")."""
     written = template.dump(template.load())
@@ -179,59 +144,10 @@ def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
     assert yaml.AliasEvent in {type(event) for event in yaml.parse(template.RESOURCES.read_text())}
 
 
-def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None:
-    """CloudFormation has other forms: a `GetAtt` of a text, `DependsOn`, `Fn::ImportValue`."""
-    for part in parts_of(template.load()):
-        assert "DependsOn" not in part
-        if "Fn::GetAtt" in part:
-            name, attribute = part["Fn::GetAtt"]
-            assert (type(name), type(attribute)) == (str, str)
-        match part.get("Fn::Sub", ""):
-            case str() | [str(), dict()]:
-                pass
-            case other:
-                pytest.fail(f"Fn::Sub of {other!r}")
-        assert isinstance(part.get("Ref", ""), str)
-        assert "Fn::ImportValue" not in part
-
-
-def mapping_name(function: str, part: dict[str, Any]) -> str:
-    """Return the name that SAM gives to the event source mapping of a function."""
-    return function + "".join(part.get("Properties", {}).get("Events", {}))
-
-
-def test_every_name_in_the_files_is_a_resource_or_a_parameter_of_them() -> None:
-    """`.chalice/http_api.yaml` is merged into the template of the one stack."""
-    whole, api = template.load(), http_api.load()
-    mappings = {mapping_name(name, part) for name, part in whole["Resources"].items()}
-    known = {*mappings}.union(*(one[part] for one in (whole, api) for part in NAMED))
-    assert set(names_in([whole, api])) <= known
-    used = set(conditions_in([one[part] for one in (whole, api) for part in USING]))
-    written_for_policies = {"HasEventQueues"}
-    assert used | written_for_policies == set(whole["Conditions"]) | set(api["Conditions"])
-
-
-NAMED, USING = ("Resources", "Parameters"), ("Resources", "Outputs", "Conditions")
-
-
 # ---- other stages than prod
 
 KEPT = ["Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"]
 """The resources that survive the deletion of the stack of prod."""
-
-
-def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
-    """It also keeps the archive and the dead letters, which are uncounted views."""
-    whole = template.for_stage(template.load(), "prod")
-    assert whole == template.load()
-    kept = {
-        name: (part["DeletionPolicy"], part["UpdateReplacePolicy"])
-        for name, part in whole["Resources"].items()
-        if "DeletionPolicy" in part
-    }
-    others = dict.fromkeys(KEPT[1:], ("RetainExceptOnCreate", "Retain"))
-    assert kept == {KEPT[0]: ("Retain", "Retain"), **others}
-    assert whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"] is True
 
 
 @pytest.mark.parametrize("name", ["dev", "staging", "Prod", "production"])
@@ -281,12 +197,6 @@ def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone()
     del whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"]
     del whole["Resources"]["Archive"]["Properties"]["VersioningConfiguration"]
     assert template.for_stage(template.load(), "dev") == whole
-
-
-def test_a_resource_without_properties_stays_without() -> None:
-    """CloudFormation's own example: `AWS::SNS::Topic` needs none."""
-    given = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "DeletionPolicy": "Retain"}}}
-    assert template.make_disposable(given) == {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
 
 
 def alone() -> template.Template:

@@ -49,21 +49,6 @@ def test_no_response_to_a_token_a_secret_or_a_change_may_be_read(name: str) -> N
     assert ORIGIN not in answer(BY_NAME[name]).headers
 
 
-def test_the_reads_are_those_of_badges_and_of_the_service() -> None:
-    assert {
-        f"GET {VIEWS}",
-        f"GET {VIEWS}.svg",
-        f"GET {VIEWS}/history",
-        f"GET {VIEWS}/history.svg",
-        "GET /api/v1/events/{event_id}/badge",
-        "GET /api/v1/wallets/{wallet_id}/badge.svg",
-        "GET /openapi.json",
-        "GET /healthz",
-    } < {*READS}
-    assert "GET /api/v1/events" in OTHERS
-    assert "GET /api/v1/wallets/{wallet_id}/balance" in OTHERS
-
-
 def test_a_refusal_before_the_route_may_be_read() -> None:
     limits = ClientLimits({Action.REQUEST: Rate(1, 60)}, lambda: NOON)
     resources = GivenResources(MemoryTable(), limits=limits)
@@ -105,11 +90,3 @@ def test_a_browser_that_asks_first_may_send_a_public_request_with_headers(
         "Access-Control-Allow-Headers": "*",
         "Access-Control-Max-Age": "86400",
     }
-
-
-def test_a_request_that_only_has_the_header_of_a_preflight_is_none() -> None:
-    asked = http_requests.ask(
-        GivenResources(), "PUT", VIEWS, origin=SITE, access_control_request_method="GET"
-    )
-    assert asked.refusal == (405, "method_not_allowed")
-    assert ORIGIN not in asked.headers

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from chalicelib.http import tokens
-from chalicelib.http.authentication import key
 from chalicelib.http.dispatch import admit, dispatch, handle
 from chalicelib.http.errors import ClientError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import Refused, Unavailable
-from chalicelib.storage.writes import ConditionFailed, Delete
+from chalicelib.storage.writes import ConditionFailed
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
@@ -155,10 +154,6 @@ def test_another_method_is_refused_and_the_allowed_ones_are_named(
     assert response.headers["Allow"] == allowed
 
 
-def test_head_is_answered_as_get_if_the_route_allows_it() -> None:
-    assert shown("/names/a", "HEAD") == ["HEAD", "/names/a", {"name": "a"}, None]
-
-
 @pytest.mark.parametrize("path", ["/operators", "/users", "/tokens"])
 def test_a_route_with_authentication_requires_a_valid_token(path: str) -> None:
     for malformed in ("", "Bearer", "Bearer x", f"Basic {OPERATORS}", f"Bearer {OPERATORS} x"):
@@ -189,19 +184,6 @@ def test_a_route_of_users_is_open_to_users_alone() -> None:
     status, code, message = refusal(ask("/users", token=f"Bearer {OPERATORS}"))
     assert (status, code) == (403, "forbidden")
     assert message == "the token names no user: ask for a wallet by its id"
-
-
-def test_a_token_counts_from_its_creation_to_its_removal() -> None:
-    token = tokens.new_token()
-    assert ask("/tokens", token=f"Bearer {token}").status == 403
-    store_token(RESOURCES.table, token)
-    assert ask("/tokens", token=f"Bearer {token}").status == 200
-    RESOURCES.table.write(Delete(key(tokens.digest(token))))
-    assert ask("/tokens", token=f"Bearer {token}").status == 403
-
-
-def test_a_token_is_ignored_if_a_route_requires_none() -> None:
-    assert shown("/names/a", token="Bearer x")[-1] is None  # noqa: S106  no password
 
 
 @pytest.mark.parametrize(

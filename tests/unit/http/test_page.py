@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import subprocess
-import sys
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -88,12 +85,6 @@ def test_the_policy_refuses_everything_else() -> None:
     }
 
 
-def test_the_page_has_few_bytes() -> None:
-    """The limits are a little above the documented weight."""
-    assert len(answer().body) < 40_000
-    assert len(gzip.compress(answer().body)) < 12_500
-
-
 def test_no_attribute_has_a_style_or_a_script() -> None:
     names = {name for _, attrs in elements().tags for name in attrs}
     assert {name for name in names if name == "style" or name.startswith("on")} == set()
@@ -111,24 +102,3 @@ def test_ids_of_elements_are_unique_and_every_used_id_exists() -> None:
     assert len(names) == len(set(names))
     for attribute in ("for", "aria-labelledby", "aria-describedby", "list"):
         assert set(found.values(attribute)) <= set(names)
-
-
-def test_every_field_has_a_label() -> None:
-    found = elements()
-    labelled = set(found.values("for"))
-    for tag, attrs in found.tags:
-        if tag in {"input", "select"} and attrs.get("type") != "radio":
-            assert attrs["id"] in labelled or "aria-label" in attrs
-
-
-def test_a_request_for_a_badge_does_not_read_the_page() -> None:
-    """Lambda pays at each cold start for files that are read at import."""
-    program = (
-        "import sys; opened = []\n"
-        "sys.addaudithook(lambda name, args: name == 'open' and opened.append(str(args[0])))\n"
-        "import chalicelib.http.page as page\n"
-        "assert not any(path.endswith('page.html') for path in opened), opened\n"
-        "page.text()\n"
-        "assert any(path.endswith('page.html') for path in opened), opened\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603  our own words

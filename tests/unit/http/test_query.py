@@ -28,13 +28,6 @@ def test_a_query_is_read_as_browsers_write_it(raw: str, values: dict[str, list[s
     assert query.parse(raw) == values
 
 
-def test_a_short_query_is_parsed_once_and_a_long_one_takes_no_memory() -> None:
-    short, long = "id=" + "a" * 297, "id=" + "a" * 298
-    assert query.parse(short) is query.parse(short)
-    assert query.parse(long) == query.parse(long) == {"id": ["a" * 298]}
-    assert query.parse(long) is not query.parse(long)
-
-
 def test_a_query_has_at_most_100_parameters() -> None:
     assert query.parse("&".join("a" * 100)) == {"a": [""] * 100}
     with pytest.raises(BadRequestError, match="has 101 parameters: give at most 100"):
@@ -78,11 +71,14 @@ def test_a_character_that_no_badge_can_show_is_refused(given: str, reason: str) 
         query.check_characters(given, "the id")
 
 
-def test_all_other_characters_are_accepted() -> None:
-    query.check_characters("a b/ü🦆\u200d", "the id")
-
-
 def test_a_query_is_plain_without_any_parameter_but_the_id() -> None:
     assert query.is_plain(query.parse(""))
     assert query.is_plain(query.parse("id=a"))
     assert not query.is_plain(query.parse("id=a&new-option="))
+
+
+def test_a_short_query_is_parsed_once_and_a_long_one_takes_no_memory() -> None:
+    short, long = "id=" + "a" * 297, "id=" + "a" * 298
+    assert query.parse(short) is query.parse(short)
+    assert query.parse(long) == query.parse(long) == {"id": ["a" * 298]}
+    assert query.parse(long) is not query.parse(long)
