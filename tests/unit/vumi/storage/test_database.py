@@ -78,10 +78,6 @@ def test_a_commit_copies_few_pages_of_the_log_to_the_file(
     assert path.with_name(path.name + "-wal").stat().st_size < 1.5 * WAL_PAGES * page
 
 
-def test_another_program_may_hold_the_file_for_seconds(database: Database) -> None:
-    assert pragma(database, "busy_timeout") == 5_000
-
-
 def test_a_new_file_has_a_clock_at_its_beginning(database: Database) -> None:
     assert database.read("SELECT highest FROM clock") == [(0.0,)]
 
@@ -345,17 +341,6 @@ def test_a_reader_can_not_write(database: Database) -> None:
         database.read("DELETE FROM items")
 
 
-def test_an_error_of_a_job_is_raised_unchanged(database: Database, table: SqliteTable) -> None:
-    def job(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO items (pk, sk, attributes) VALUES ('p', 's', '{}')")
-        raise KeyError("as it is")
-
-    with pytest.raises(KeyError, match="as it is"):
-        database.write(job)
-
-    assert table.get(Key("p", "s")) is None
-
-
 def test_only_the_thread_in_one_commit_sees_its_writes(path: Path) -> None:
     database, other = Database(path), Database(path)
     table, elsewhere = SqliteTable(database), SqliteTable(other)
@@ -394,20 +379,6 @@ def test_in_one_commit_is_all_or_nothing(database: Database, table: SqliteTable)
         database.in_one_commit(work)
 
     assert table.get(Key("p", "s")) is None
-
-
-def test_in_one_commit_a_write_that_fails_undoes_only_itself(
-    database: Database, table: SqliteTable
-) -> None:
-    def work() -> None:
-        table.put_all([{"PK": "p", "SK": "a"}])
-        with pytest.raises(Refused):
-            database.write(lambda connection: connection.execute("DELETE FROM absent"))
-        table.put_all([{"PK": "p", "SK": "b"}])
-
-    database.in_one_commit(work)
-
-    assert [item["SK"] for item in table.query("p", limit=10)] == ["a", "b"]
 
 
 def test_in_one_commit_only_a_transaction_of_several_writes_needs_a_savepoint(

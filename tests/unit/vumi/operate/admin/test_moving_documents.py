@@ -29,46 +29,15 @@ from tests.loopback import SilentHandler, serving
 from tests.unit.http_requests import Answer
 from tests.unit.vumi.operate.admin.test_other_counters import RECORDED
 from vumi.cli.program import execute
-from vumi.operate.admin.other_counters import COUNTERS
 
 TEXT = (Path(__file__).parents[5] / "docs" / "moving-here.md").read_text(encoding="utf-8")
 OURS = "views.example.com"
-
-
-def table(header: str) -> dict[str, list[str]]:
-    """Return the other cells of each row of a table, by the first cell."""
-    _, _, rest = TEXT.partition(header)
-    rows = rest.partition("\n\n")[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows]
-    return {first.strip("`"): others for first, *others in cells}
 
 
 def urls() -> list[str]:
     """Return the URLs of the lines of Markdown, those before and those after."""
     blocks = re.findall(r"```markdown\n(.*?)```", TEXT, re.DOTALL)
     return [url for block in blocks for url in re.findall(r"!\[[^]]*\]\((https://[^)]+)\)", block)]
-
-
-def test_the_table_of_readings_has_each_service_and_its_url() -> None:
-    found = table("| service | URL that is read |")
-    assert list(found) == list(COUNTERS)
-    for service, (url, counts) in found.items():
-        name = "USER/REPO" if service == "dwyl" else "NAME"
-        read = COUNTERS[service].address + COUNTERS[service].path(name)
-        read = read.replace("&label=views", "").replace("&left_text=views", "")
-        assert (url.strip("`"), counts.startswith("**yes**")) == (read, COUNTERS[service].counts)
-
-
-def test_the_table_of_urls_has_each_counter() -> None:
-    assert list(table("| name | URLs | id here |")) == list(DROP_INS)
-
-
-def test_each_service_has_a_line_before_and_after() -> None:
-    hosts = [urlsplit(url).hostname for url in urls()]
-    before, after = hosts[::2], hosts[1::2]
-    assert set(after) == {OURS}
-    read = {urlsplit(counter.address).hostname for counter in COUNTERS.values()}
-    assert read - {"hitscounter.dev"} <= set(before)
 
 
 @pytest.mark.parametrize("url", urls())
@@ -143,10 +112,6 @@ def run(*arguments: str) -> MemoryInstallation:
     return installation
 
 
-def test_there_is_a_command_for_each_service() -> None:
-    assert {arguments[2] for arguments in commands()} == set(COUNTERS)
-
-
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
 def test_each_command_imports_the_count_into_the_badge_of_the_line_after_it(
     arguments: list[str],
@@ -156,9 +121,3 @@ def test_each_command_imports_the_count_into_the_badge_of_the_line_after_it(
     after = next(url for url in urls() if OURS in url and "/api/v1/" in url and url in lines)
     [badge_id] = query.parse(urlsplit(after).query)["id"]
     assert shown(run(*arguments).table, badge_id) == 1_234
-
-
-def test_the_dry_run_prints_the_lines_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    [(command, printed)] = re.findall(r"```console\n\$ vumi (.+)\n((?:.+\n)+)```", TEXT)
-    run(*shlex.split(command))
-    assert capsys.readouterr().out == printed

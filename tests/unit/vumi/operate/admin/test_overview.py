@@ -69,10 +69,6 @@ def count_at_once(table: Table, *times: int, now: float = NOON) -> None:
     AtOnceCounter(table, WINDOWS, lambda: now).count(BADGE, hot)
 
 
-def test_a_table_without_badges_has_none(read: Callable[..., list[BadgeOverview]]) -> None:
-    assert read() == []
-
-
 def test_a_badge_has_its_views_in_total_this_month_today_and_now(
     table: SqliteTable, read: Callable[..., list[BadgeOverview]]
 ) -> None:
