@@ -545,20 +545,6 @@ def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(
     assert badge(ask) == ("unavailable: try again", "red", True)
 
 
-def test_an_internal_error_is_500(
-    resources: GivenResources, ask: Ask, caplog: pytest.LogCaptureFixture
-) -> None:
-    unreadable = Unreadable(resources.table)
-    unreadable.failure = ZeroDivisionError
-    resources.table = unreadable
-    for target in (EVENTS, f"{EVENTS}/e", "/timers/e"):
-        answer = ask("GET", target)
-        assert answer.refusal == (500, "internal")
-        assert "no answer for" not in answer.text
-    assert badge(ask) == ("internal error: try again", "red", True)
-    assert caplog.messages.count("request_failed") == 3
-
-
 def test_a_queue_that_fails_leaves_an_accepted_event_to_the_sweep(
     resources: GivenResources, ask: Ask
 ) -> None:

@@ -422,34 +422,5 @@ def test_ten_years_of_days_are_all_read(table: Table) -> None:
     assert found.since == date(2016, 11, 21)
 
 
-def test_a_history_by_day_as_json(table: Table) -> None:
-    counted(table, {"2026-11-20": {"h00": 2}})
-    assert history.to_json("octocat", read(table, days=2)) == {
-        "id": "octocat",
-        "by": "day",
-        "days": 2,
-        "since": "2026-11-20",
-        "next": None,
-        "total": 2,
-        "views": [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 0}],
-    }
-
-
-def test_a_history_by_hour_as_json(table: Table) -> None:
-    table.put_all(live(NOW))
-    document = history.to_json("octocat", read(table, days=1, by=By.HOUR))
-    assert {name: document[name] for name in ("id", "by", "days", "since", "total")} == {
-        "id": "octocat",
-        "by": "hour",
-        "days": 1,
-        "since": "2026-11-21",
-        "total": 1,
-    }
-    assert document["views"][-2:] == [
-        {"hour": "2026-11-21T07:00Z", "views": 0},
-        {"hour": "2026-11-21T08:00Z", "views": 1},
-    ]
-
-
 def test_a_history_without_views_says_so_in_json(table: Table) -> None:
     assert history.to_json("octocat", read(table))["since"] is None
