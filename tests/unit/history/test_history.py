@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
-from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By, Span
+from chalicelib.history.buckets import MAX_DAYS_BY_HOUR, By, Span
 from chalicelib.history.history import History
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Value
@@ -118,12 +118,6 @@ def test_the_last_day_with_views_may_be_long_ago(table: Table) -> None:
     assert read(table, days=1).total == 0
 
 
-def test_live_views_are_added_to_the_folded_views_of_their_day(table: Table) -> None:
-    counted(table, {"2026-11-21": {"h08": 3}})
-    table.put_all(live(NOW, NOW, NOW - timedelta(days=1)))
-    assert views(read(table)) == [0, 1, 3 + 2]
-
-
 def test_views_up_to_the_watermark_are_in_their_day_and_not_live(table: Table) -> None:
     put_summary(table, today={"day": "2026-11-21", "h08": 2}, watermark=milliseconds(NOW))
     table.put_all(live(NOW - timedelta(seconds=1), NOW, NOW + timedelta(milliseconds=1)))
@@ -162,12 +156,6 @@ def test_400_days_reach_over_a_leap_year(table: Table) -> None:
     assert (found.total, found.since) == (2 + 4, date(2027, 1, 26))
 
 
-def test_400_days_with_views_are_all_read(table: Table) -> None:
-    ago = [TODAY - timedelta(days=days) for days in range(402)]
-    counted(table, {By.DAY.label(start): {"h00": 1} for start in ago})
-    assert read(table, days=MAX_BUCKETS).total == 400
-
-
 def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
     counted(table, {"2026-11-20": {"h08": 3, "h09": 4}, "2026-11-21": {"h00": 1, "h08": 2}})
     table.put_all(live(NOW, NOW - timedelta(hours=1)))
@@ -178,22 +166,11 @@ def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
     assert views(found) == [4] + [0] * 14 + [1] + [0] * 6 + [1, 2 + 1]
 
 
-def test_an_hour_ends_when_the_next_begins(table: Table) -> None:
-    eight = TODAY.replace(hour=8)
-    table.put_all(live(eight - timedelta(milliseconds=1), eight, eight))
-    assert views(read(table, days=1, by=By.HOUR))[-2:] == [1, 2]
-
-
 def test_a_history_of_31_days_by_hour_has_744_buckets(table: Table) -> None:
     counted(table, {"2026-10-21": {"h08": 1, "h09": 2}, "2026-11-01": {"h00": 5}})
     found = read(table, days=MAX_DAYS_BY_HOUR, by=By.HOUR)
     assert len(found.buckets) == 744
     assert (labels(found)[0], views(found)[0], found.total) == ("2026-10-21T09:00Z", 2, 2 + 5)
-
-
-def test_since_is_the_first_day_of_all_also_before_the_requested_days(table: Table) -> None:
-    counted(table, {"2024-02-29": {"h00": 1}, "2026-11-20": {"h00": 1}, "2026-11-21": {"h00": 1}})
-    assert read(table, days=1).since == date(2024, 2, 29)
 
 
 def test_a_live_view_may_be_the_first_of_all(table: Table) -> None:
@@ -443,35 +420,6 @@ def test_ten_years_of_days_are_all_read(table: Table) -> None:
     found = history.read_span(table, BADGE, Span(is_whole=True), NOW.timestamp())
     assert (found.by, len(found.buckets), found.total) == (By.MONTH, 121, 3_653)
     assert found.since == date(2016, 11, 21)
-
-
-def test_a_history_by_day_as_json(table: Table) -> None:
-    counted(table, {"2026-11-20": {"h00": 2}})
-    assert history.to_json("octocat", read(table, days=2)) == {
-        "id": "octocat",
-        "by": "day",
-        "days": 2,
-        "since": "2026-11-20",
-        "next": None,
-        "total": 2,
-        "views": [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 0}],
-    }
-
-
-def test_a_history_by_hour_as_json(table: Table) -> None:
-    table.put_all(live(NOW))
-    document = history.to_json("octocat", read(table, days=1, by=By.HOUR))
-    assert {name: document[name] for name in ("id", "by", "days", "since", "total")} == {
-        "id": "octocat",
-        "by": "hour",
-        "days": 1,
-        "since": "2026-11-21",
-        "total": 1,
-    }
-    assert document["views"][-2:] == [
-        {"hour": "2026-11-21T07:00Z", "views": 0},
-        {"hour": "2026-11-21T08:00Z", "views": 1},
-    ]
 
 
 def test_a_history_without_views_says_so_in_json(table: Table) -> None:

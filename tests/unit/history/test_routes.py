@@ -256,31 +256,6 @@ def test_a_table_that_does_not_answer_is_reported(world: World, failure: Storage
     assert world.title(id="a/b") == "unavailable: try again"
 
 
-def test_an_unexpected_error_has_the_form_of_every_error(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.table.failure = RuntimeError("boom")
-    answer = world.ask(JSON, id="a/b")
-    assert answer.status == 500
-    assert answer.body["error"] == {
-        "code": "internal",
-        "message": "internal error: see the log",
-    }
-    assert world.title(id="a/b") == "internal error: try again"
-    assert [record.getMessage() for record in caplog.records] == ["request_failed", "badge_failed"]
-    for record in caplog.records:
-        assert "boom" in str(record.exc_info)
-        assert vars(record)["fields"] == {"function": "api_handler"}
-
-
-def test_errors_of_the_caller_are_not_logged(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.ask(JSON)
-    world.ask(CHART, id="a/b", days="x")
-    assert caplog.records == []
-
-
 @pytest.mark.parametrize("query", [{"id": "a/b"}, {}])
 def test_no_cache_stores_a_history(world: World, query: dict[str, str]) -> None:
     answer, chart = world.ask(JSON, **query), world.ask(CHART, **query)

@@ -68,11 +68,6 @@ def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: Sqlit
     assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id) for badge_id in BADGES]
 
 
-def test_a_badge_that_comes_twice_is_folded_once(table: SqliteTable) -> None:
-    store(table, "b")
-    assert list(job(table).run(["b", "b"])) == [FoldedBadge("b", 2), FoldedBadge("b")]
-
-
 def test_a_badge_that_fails_delays_no_other_and_is_named(
     table: SqliteTable, capsys: pytest.CaptureFixture[str]
 ) -> None:

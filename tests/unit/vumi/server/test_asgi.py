@@ -15,7 +15,7 @@ from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.errors import NotFoundError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
-from vumi.server.asgi import LARGE_BYTES, NO_PROXIES, Application, OnResponse, Read
+from vumi.server.asgi import NO_PROXIES, Application, OnResponse, Read
 from vumi.server.bodies import BodyExpected, BodyMemory
 from vumi.server.connections import Connections, Phase
 from vumi.server.proxies import TrustedProxies
@@ -223,16 +223,6 @@ def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:
     assert answered.status == 418
     assert answered.headers == {b"X-Shape": b"round", b"server": b"vu-mi", b"content-length": b"5"}
     assert answered.sent[1] == {"type": "http.response.body", "body": b"short"}
-
-
-@pytest.mark.parametrize(("size", "closes"), [(LARGE_BYTES, False), (LARGE_BYTES + 1, True)])
-def test_a_large_body_is_the_last_of_its_connection(size: int, *, closes: bool) -> None:
-    found = exchange(response=Response(body=bytes(size)))
-    assert (found.headers.get(b"connection") == b"close") is closes
-
-
-def test_a_204_has_no_length() -> None:
-    assert b"content-length" not in exchange(response=Response(204)).headers
 
 
 def test_a_fault_is_an_internal_error_on_an_open_connection() -> None:

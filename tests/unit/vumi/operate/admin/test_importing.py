@@ -69,12 +69,6 @@ def test_a_count_becomes_the_base_of_its_badge(table: Table) -> None:
     assert shown(table, "a") == 1001
 
 
-def test_views_that_were_counted_here_stay_on_top(table: Table) -> None:
-    visit(table, "a")
-    assert imported(table, rows(a=1000)) == [ImportOutcome.IMPORTED]
-    assert shown(table, "a") == 1001
-
-
 def test_a_file_imported_again_changes_nothing(table: Table) -> None:
     imported(table, rows(a=1000))
     visit(table, "a")

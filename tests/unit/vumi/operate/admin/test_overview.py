@@ -20,7 +20,6 @@ from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, deleting, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.errors import OwnerError
-from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
 from simulation.views import (
@@ -37,7 +36,7 @@ from simulation.views import (
 )
 from tests.profile import cases
 from vumi.operate.admin import overview
-from vumi.operate.admin.overview import BadgeOverview, By, Totals
+from vumi.operate.admin.overview import BadgeOverview, By
 from vumi.storage.badges import count_seen, read_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable, all_items
@@ -69,10 +68,6 @@ def count_at_once(table: Table, *times: int, now: float = NOON) -> None:
     AtOnceCounter(table, WINDOWS, lambda: now).count(BADGE, hot)
 
 
-def test_a_table_without_badges_has_none(read: Callable[..., list[BadgeOverview]]) -> None:
-    assert read() == []
-
-
 def test_a_badge_has_its_views_in_total_this_month_today_and_now(
     table: SqliteTable, read: Callable[..., list[BadgeOverview]]
 ) -> None:
@@ -91,16 +86,6 @@ def test_a_badge_has_its_views_in_total_this_month_today_and_now(
     for folded_at in (NOON - 19 * DAY, NOON - DAY, NOON):
         fold(table, folded_at)
     assert read() == [expected]
-
-
-def test_a_month_begins_at_its_first_day(
-    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
-) -> None:
-    midnight = int(FIRST_OF_MONTH - 12 * 3_600) * 1000
-    put_views(table, midnight - 1, midnight, midnight + DAY * 1000)
-    for folded_at in (FIRST_OF_MONTH, NOON):
-        fold(table, folded_at)
-        assert [badge.month for badge in read()] == [2]
 
 
 def test_a_view_that_is_counted_at_once_is_of_now(
@@ -139,24 +124,6 @@ def test_a_reset_begins_at_0_in_every_period(
     table.put_all([{"PK": keys.partition(BADGE), "SK": keys.OWNER, "digest": "0" * 64}])
     changing.change(table, owned, BadgeChange(reset=True), NOON)
     assert [(one.total, one.month, one.today, one.now) for one in read(NOON + 1)] == [(0, 0, 0, 0)]
-
-
-def test_days_of_an_earlier_life_do_not_count(
-    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
-) -> None:
-    put_summary(table, count=1, reset=9, today={"day": "2026-03-14", "h00": 1})
-    for day, reset in (("2026-03-12", 9), ("2026-03-13", 0)):
-        place = keys.day(BADGE, day)
-        item: Item = {
-            "PK": place.pk,
-            "SK": place.sk,
-            "views": 5,
-            "h00": 5,
-            "version": 1,
-            "reset": reset,
-        }
-        table.put_all([item])
-    assert [badge.month for badge in read()] == [6]
 
 
 def test_a_badge_shows_no_more_live_views_than_its_visitors_see(
@@ -227,12 +194,6 @@ def numbers(views: Iterable[int]) -> Iterator[BadgeOverview]:
 )
 def test_the_highest_come_first_and_equal_ones_by_id(by: By, ids: list[str]) -> None:
     assert [badge.badge_id for badge in overview.top(numbers([1, 5, 2, 5]), by, 3)] == ids
-
-
-def test_the_totals_are_sums_over_all_that_passed() -> None:
-    totals = Totals()
-    assert overview.top(totals.passing(numbers([1, 5, 2])), By.TOTAL, 1)[0].total == 5
-    assert totals == Totals(badges=3, total=8, month=11, today=19, now=21)
 
 
 def test_the_memory_does_not_grow_with_the_number_of_badges() -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -259,7 +258,3 @@ def test_without_events_no_failed_events_are_shown(
     resources = GivenResources(SqliteTable(database), settings=Settings(events=False), clock=clock)
     response = Admin(database, made, clock).get_data(Request("GET", DATA), resources)
     assert json.loads(response.body)["failed_events"] is None
-
-
-def test_the_page_is_in_the_package() -> None:
-    assert Path(str(admin.__file__)).with_name("admin.html") == admin.FILE
