@@ -20,25 +20,10 @@ from simulation.environment import isolate
 from simulation.report import Report
 
 MEASUREMENTS = {
-    **{
-        name: f"bench.speed.{name}"
-        for name in (
-            "hits",
-            "get_cpu",
-            "cold_start",
-            "fold",
-            "lateness",
-            "accepting",
-            "sweep",
-            "wallets",
-        )
-    },
+    **{name: f"bench.speed.{name}" for name in ("hits", "get_cpu", "cold_start", "wallets")},
     "hot": "bench.cost.hot",
 }
-LONG = {
-    name: f"bench.speed.{name}"
-    for name in ("steps", "memory", "attacks", "export", "install", "periods")
-}
+LONG = {name: f"bench.speed.{name}" for name in ("memory", "attacks")}
 
 
 def main(names: Sequence[str]) -> int:

@@ -33,7 +33,7 @@ FOLDER = ROOT / "build" / "chaos"
 SECONDS = 180.0
 LOAD_SHARE = 0.66
 """The share of the time for the load on one machine; AWS gets the rest, less some seconds."""
-INPUTS = 10_400
+INPUTS = 4_800
 
 
 def main(arguments: Sequence[str]) -> int:

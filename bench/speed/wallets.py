@@ -19,10 +19,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from bench.measuring import interleaved
-from bench.speed.accepting import REQUESTS, ROUNDS, YARDSTICK
-from bench.speed.lateness import SETTINGS, TOKEN
 from bench.speed.load import Load, Request, compared
 from bench.speed.server import CONNECTIONS, Server, running
+from chalicelib.http import tokens
 from chalicelib.wallets import opening
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting
@@ -32,6 +31,11 @@ from vumi.storage.table import SqliteTable
 
 Found = TypeVar("Found")
 
+ROUNDS = 4
+REQUESTS = 2_000
+YARDSTICK = "/healthz"
+TOKEN = tokens.new_token()
+SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN)}
 WALLETS, HOT = 10_000, 2
 START = 1_000_000
 """The first balance of each wallet, more than it could give away."""
