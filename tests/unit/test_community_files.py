@@ -63,7 +63,9 @@ def test_an_issue_form_has_a_label_and_an_id_of_its_own_for_each_field(path: Pat
 
 
 def test_the_forms_that_support_names_exist() -> None:
-    named = set(re.findall(r"the form \*\*(\w+)\*\*", (ROOT / "SUPPORT.md").read_text()))
+    named = set(
+        re.findall(r"the form \*\*(\w+)\*\*", (ROOT / ".github" / "SUPPORT.md").read_text())
+    )
     assert named == {"Question", "Error"}
     assert named <= {yaml.safe_load(path.read_text())["name"] for path in FORMS}
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.markdown_links import anchors, links, to_anchor
-from website.staging import GROUP, HOME, NAMED, relink
+from docs.site.staging import GROUP, HOME, NAMED, relink
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
@@ -23,7 +23,6 @@ FOLDERS = (
     "chaos",
     "examples",
     "tests",
-    "website",
 )
 PARTS_OF_CODE = {".py", ".html", ".js", ".yaml", ".yml", ".toml", ".json", ".service", ""}
 NOT_OURS = {"node_modules", "__pycache__"}
@@ -38,9 +37,7 @@ DOCUMENTS = [
     for path in sorted(ROOT.glob(pattern))
     if NOT_OURS.isdisjoint(path.parts)
 ]
-NAME = re.compile(
-    r"\b((?:docs/(?:decisions/)?[a-z-]+|README|CONTRIBUTING|SECURITY)\.md)(?:#([\w-]+))?"
-)
+NAME = re.compile(r"\b((?:docs/(?:decisions/)?[a-z-]+|README|CONTRIBUTING)\.md)(?:#([\w-]+))?")
 """A document that code names, in a message or a comment."""
 WRAPPED = re.compile(r'"\n\s*f?"')
 """The end of a line in a text of several lines of code."""

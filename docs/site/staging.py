@@ -1,4 +1,4 @@
-"""The sources of the site: `python -m website.staging FOLDER` copies the documents into a folder.
+"""The sources of the site: `python -m docs.site.staging FOLDER` copies the documents into a folder.
 
 The documents are plain Markdown for GitHub, and stay so: the folder has copies, in which `docs/` is
 the root of the site, and each link leads to the place of its file there. Files that are linked and
@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HOME, DECISIONS = "docs/README.md", "docs/decisions/README.md"
 LINK = re.compile(r'(\]\(|\b(?:src|srcset|href)=")([^\s()"#:]+)((?:#[^\s()"]*)?[)"])')
 """A link in Markdown or HTML without a scheme: what is before its path, its path, and the rest."""
@@ -26,7 +26,8 @@ LEXERS = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".t
 
 def documents() -> list[str]:
     """Return the paths of all documents."""
-    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+    patterns = ("*.md", ".github/[CS]*.md", "docs/**/*.md", "examples/**/*.md")
+    files = [file for pattern in patterns for file in ROOT.glob(pattern)]
     return sorted(file.relative_to(ROOT).as_posix() for file in files)
 
 
@@ -38,7 +39,7 @@ def place(path: str) -> str:
         path = f"{path}/README.md"
     if Path(path).suffix not in {".md", *IMAGES}:
         path = f"{path}.md"
-    return path.removeprefix("docs/")
+    return path.removeprefix("docs/").removeprefix(".github/")
 
 
 def stage(folder: Path) -> None:
