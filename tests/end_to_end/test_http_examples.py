@@ -1,4 +1,4 @@
-"""The examples of docs/http.md, each sent to a real server and compared with its answer.
+"""The examples of the calls in the documents, each sent to a real server.
 
 Chalice's client for tests sends them to the Chalice app too, which answers the whole table.
 """
@@ -34,7 +34,7 @@ from simulation.resources import GivenResources
 from simulation.tokens import store_token
 from tests import checkers
 from tests.end_to_end.server import running
-from tests.http_reference import HOST, PAGE, Call, calls
+from tests.http_reference import DOCS, HOST, PAGES, START, Call, calls
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
@@ -78,9 +78,11 @@ class Example:
 
 
 def read_examples() -> Iterator[Example]:
-    """Yield the examples of the page, in its order."""
+    """Yield the examples of the pages, in their order."""
     known = {call.title: call for call in CALLS}
-    for section in PAGE.read_text(encoding="utf-8").split("\n### ")[1:]:
+    pages = dict.fromkeys(PAGES.values())
+    texts = [(DOCS / page).read_text(encoding="utf-8").partition(START)[2] for page in pages]
+    for section in "".join(texts).split("\n### ")[1:]:
         call = known[section.partition("\n")[0]]
         for found in EXAMPLE.finditer(section):
             answer = json.loads(found["json"]) if found["json"] else None

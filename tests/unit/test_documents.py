@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.markdown_links import anchors, links, to_anchor
 from docs.site.staging import GROUP, HOME, NAMED, relink
+from tests.markdown_links import anchors, links, to_anchor
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
