@@ -45,6 +45,52 @@ wheel: $(VENV)/wheels.stamp ## build the wheel in build/wheel, for pip and pipx
 	@$(call PIP,$(VENV)) wheel --quiet --no-index --find-links $(VENV)/wheels --no-deps --wheel-dir build/wheel .
 	@ls build/wheel/*.whl
 
+##@ Develop
+
+check: lint types ## check style and types, run the affected unit tests: [BASE=main]
+	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; \
+		else echo "no unit test is affected by what differs from $(or $(BASE),main)"; fi
+
+test: lint ## check style and types, run all tests: [PROFILE=full]
+	@$(MAKE) --no-print-directory --jobs 2 types tests
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target layers licences
+
+layers: $(VENV)/dev.stamp
+	$(BIN)/lint-imports
+
+licences: $(VENV)/dev.stamp
+	$(BIN)/pip-licenses >/dev/null
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+# One process more than cores, at most five, because some tests wait. Those of a file share fixtures.
+# In the order of the folders, so that the long files are not the last.
+WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# A new clone has no compiled tests, so one process compiles them first; each worker would compile all.
+tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
+	@test -d tests/unit/__pycache__ || $(BIN)/pytest --collect-only -q >/dev/null
+	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
+
+unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py313 OF=tests/unit/vumi]
+	$(PYTEST) $(or $(OF),tests/unit)
+
+format: $(VENV)/dev.stamp ## format the code and fix its style
+	@$(BIN)/ruff check --fix --exit-zero --quiet . >/dev/null
+	$(BIN)/ruff format .
+	$(BIN)/ruff check .
+
+clean: ## remove generated files, but no data
+	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
 ##@ Run it on AWS
 
 deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
@@ -93,52 +139,6 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 	$(DEPLOYING)/chalice deploy --stage $(STAGE)
 	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)
 	@$(DEPLOYING)/python -m deploy url --stage $(STAGE)
-
-##@ Develop
-
-check: lint types ## check style and types, run the affected unit tests: [BASE=main]
-	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
-		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; \
-		else echo "no unit test is affected by what differs from $(or $(BASE),main)"; fi
-
-test: lint ## check style and types, run all tests: [PROFILE=full]
-	@$(MAKE) --no-print-directory --jobs 2 types tests
-
-lint: $(VENV)/dev.stamp
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target layers licences
-
-layers: $(VENV)/dev.stamp
-	$(BIN)/lint-imports
-
-licences: $(VENV)/dev.stamp
-	$(BIN)/pip-licenses >/dev/null
-
-types: $(VENV)/dev.stamp
-	$(BIN)/mypy
-
-# One process more than cores, at most five, because some tests wait. Those of a file share fixtures.
-# In the order of the folders, so that the long files are not the last.
-WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-
-# A new clone has no compiled tests, so one process compiles them first; each worker would compile all.
-tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
-	@test -d tests/unit/__pycache__ || $(BIN)/pytest --collect-only -q >/dev/null
-	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
-
-unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py313 OF=tests/unit/vumi]
-	$(PYTEST) $(or $(OF),tests/unit)
-
-format: $(VENV)/dev.stamp ## format the code and fix its style
-	@$(BIN)/ruff check --fix --exit-zero --quiet . >/dev/null
-	$(BIN)/ruff format .
-	$(BIN)/ruff check .
-
-clean: ## remove generated files, but no data
-	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 ##@ Test more
 
@@ -196,24 +196,24 @@ SITE := build/docs
 # Every warning of Sphinx is an error. No page may load anything from another host.
 docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs
 	@rm -rf $(SITE) $(SITE)-sources $(SITE)-trees
-	$(VENV)/docs/bin/python -m website.staging $(SITE)-sources
-	$(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir website -d $(SITE)-trees $(SITE)-sources $(SITE)
-	@$(VENV)/docs/bin/python -m website.built $(SITE)
+	$(VENV)/docs/bin/python -m docs.site.staging $(SITE)-sources
+	$(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/site -d $(SITE)-trees $(SITE)-sources $(SITE)
+	@$(VENV)/docs/bin/python -m docs.site.built $(SITE)
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
-OF_DEV := --constraints requirements-dev.txt
+OF_DEV := --constraints requirements/dev.txt
 
-lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS=--upgrade]
-	$(LOCK) --group dev -o requirements-dev.txt
+lock: $(VENV)/dev.stamp ## write requirements.txt and requirements/ from pyproject.toml: [OPTIONS=--upgrade]
+	$(LOCK) --group dev -o requirements/dev.txt
 	$(LOCK) --group lambda $(OF_DEV) -o requirements.txt
-	$(LOCK) --group standalone $(OF_DEV) -o requirements-standalone.txt
-	$(LOCK) --group build $(OF_DEV) -o requirements-build.txt
-	$(LOCK) --group deploy $(OF_DEV) -o requirements-deploy.txt
-	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
-	$(LOCK) --group emulator -o requirements-emulator.txt
-	$(LOCK) --group audit -o requirements-audit.txt
-	$(LOCK) --group docs -o requirements-docs.txt
+	$(LOCK) --group standalone $(OF_DEV) -o requirements/standalone.txt
+	$(LOCK) --group build $(OF_DEV) -o requirements/build.txt
+	$(LOCK) --group deploy $(OF_DEV) -o requirements/deploy.txt
+	$(LOCK) --group mutants $(OF_DEV) -o requirements/mutants.txt
+	$(LOCK) --group emulator -o requirements/emulator.txt
+	$(LOCK) --group audit -o requirements/audit.txt
+	$(LOCK) --group docs -o requirements/docs.txt
 
 SIMPLE_ICONS := build/simple-icons
 
@@ -243,49 +243,49 @@ OPTIONS_OF_PIP = --quiet --disable-pip-version-check --require-hashes $(WHEELS)
 INSTALL = $(PIP) install $(OPTIONS_OF_PIP)
 DOWNLOAD = $(PIP) download $(OPTIONS_OF_PIP)
 
-$(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
-	$(call INSTALL,$(VENV)) -r requirements-standalone.txt
+$(VENV)/run.stamp: requirements/standalone.txt | $(VENV)/made.stamp
+	$(call INSTALL,$(VENV)) -r requirements/standalone.txt
 	@touch $@
 
 # After run.stamp, so that make -j never runs two pips in one environment.
-$(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
-	$(call INSTALL,$(VENV)) -r requirements-dev.txt
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	$(call INSTALL,$(VENV)) -r requirements/dev.txt
 	@touch $@
 
 # After run.stamp, so that pip finds the packages of one machine in its cache.
-$(VENV)/wheels.stamp: requirements-standalone.txt requirements-build.txt $(VENV)/run.stamp
+$(VENV)/wheels.stamp: requirements/standalone.txt requirements/build.txt $(VENV)/run.stamp
 	rm -rf $(VENV)/wheels
-	$(call DOWNLOAD,$(VENV)) --dest $(VENV)/wheels -r requirements-standalone.txt -r requirements-build.txt
+	$(call DOWNLOAD,$(VENV)) --dest $(VENV)/wheels -r requirements/standalone.txt -r requirements/build.txt
 	@touch $@
 
-$(VENV)/deploy.stamp: requirements-deploy.txt
+$(VENV)/deploy.stamp: requirements/deploy.txt
 	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/deploy
-	$(call INSTALL,$(VENV)/deploy) -r requirements-deploy.txt
+	$(call INSTALL,$(VENV)/deploy) -r requirements/deploy.txt
 	@touch $@
 
-$(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
+$(VENV)/emulator.stamp: requirements/emulator.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/emulator
-	$(call INSTALL,$(VENV)/emulator) -r requirements-emulator.txt
+	$(call INSTALL,$(VENV)/emulator) -r requirements/emulator.txt
 	$(BIN)/pip-licenses --python $(VENV)/emulator/bin/python >/dev/null
 	@touch $@
 
-$(VENV)/audit.stamp: requirements-audit.txt $(VENV)/dev.stamp
+$(VENV)/audit.stamp: requirements/audit.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/audit
-	$(call INSTALL,$(VENV)/audit) -r requirements-audit.txt
+	$(call INSTALL,$(VENV)/audit) -r requirements/audit.txt
 	$(BIN)/pip-licenses --python $(VENV)/audit/bin/python >/dev/null
 	@touch $@
 
-$(VENV)/docs.stamp: requirements-docs.txt $(VENV)/dev.stamp
+$(VENV)/docs.stamp: requirements/docs.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/docs
-	$(call INSTALL,$(VENV)/docs) -r requirements-docs.txt
+	$(call INSTALL,$(VENV)/docs) -r requirements/docs.txt
 	$(BIN)/pip-licenses --python $(VENV)/docs/bin/python >/dev/null
 	@touch $@
 
 # mutmut runs the tests in its own process, so its environment has their dependencies too.
-$(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
+$(VENV)/mutants.stamp: requirements/mutants.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/mutants
-	$(call INSTALL,$(VENV)/mutants) -r requirements-mutants.txt
+	$(call INSTALL,$(VENV)/mutants) -r requirements/mutants.txt
 	$(BIN)/pip-licenses --python $(VENV)/mutants/bin/python >/dev/null
 	@touch $@
 

@@ -153,7 +153,7 @@ def prepare_tools(root: Path, folder: Path, wheels: Path) -> Tools:
     }
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
-    lock = ["--require-hashes", "-r", "requirements-build.txt"]
+    lock = ["--require-hashes", "-r", "requirements/build.txt"]
     run([sys.executable, "-m", "pip", "--python", python, "install", *lock], root, environment)
     return Tools(python, environment)
 

@@ -29,7 +29,7 @@ LAMBDA_PACKAGES = ("boto3", "botocore")
 
 def describe_package(package: Path) -> str:
     """Return the bill of a zip: the packages in it, and those of Lambda's runtime."""
-    chalice = [part for part in _read("requirements-deploy.txt") if part.name == "chalice"]
+    chalice = [part for part in _read("requirements/deploy.txt") if part.name == "chalice"]
     digest = hashlib.sha256(package.read_bytes()).hexdigest()
     return _write(
         _project([_hash(digest)]),
@@ -40,7 +40,7 @@ def describe_package(package: Path) -> str:
 
 def describe_standalone() -> str:
     """Return the bill of the program on one machine."""
-    return _write(_project(), _read("requirements-standalone.txt"))
+    return _write(_project(), _read("requirements/standalone.txt"))
 
 
 def _read(lock: str, environment: Mapping[str, str] = locks.HERE) -> list[LockedPackage]:

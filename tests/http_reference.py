@@ -1,32 +1,44 @@
-"""The reference of all calls, docs/http.md: `python -m tests.http_reference` writes it.
+"""The reference of all calls: `python -m tests.http_reference` writes it into the documents.
 
-Everything from the heading `## Calls` on is made from the OpenAPI description.
+Everything from the heading `## Calls` of a page on is made from the OpenAPI description.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from tests.schema_words import Field, Json, Words
-
 from chalicelib import description
 from chalicelib.api import TABLE
 from tests.markdown_links import to_anchor
+from tests.schema_words import Field, Json, Words
 from vumi.server.common_commits import METRICS
 
-PAGE = Path(__file__).parents[1] / "docs" / "http.md"
+DOCS = Path(__file__).parents[1] / "docs"
+HOME = "http.md"
+"""The page with the list of all calls, their rules and their errors."""
+PAGES = {
+    "badge": "badges.md",
+    "history": "badges.md",
+    "page": "badges.md",
+    "owner": "ownership.md",
+    "event": "events.md",
+    "wallet": "wallets.md",
+    "service": HOME,
+}
+"""The page of each tag."""
+OF_HEAD = "HEAD has the same response without its body, and counts nothing."
+"""A sentence about many calls, which the head of the home page has."""
 START = "## Calls\n"
 HOST = "https://views.example.com"
-COMMON = 8
-"""An error of at least this many calls is described once, for all of them."""
 LONGEST_LINE = 100
+SENTENCE = re.compile(r"(?<=[.]) (?=[A-Z])")
 OF_REQUESTS = {True: " (required)", False: ""}
 OF_ANSWERS = {True: "", False: " (optional)"}
 """The marks of fields by whether they are required."""
@@ -39,13 +51,11 @@ GIVEN = {
 CREDENTIALS = {"token": "TOKEN", "secret": "SECRET"}
 MOVED_HERE = "[Badges that moved here](moving-here.md#a-change-of-the-host-name-alone)"
 ELSEWHERE = (
-    (
-        f"`GET {METRICS}`",
-        "[Metrics for Prometheus](monitoring.md), on one machine alone",
-        "`TOKEN`, or none for a program on the same machine",
-    ),
-    ("the URLs of other counters", f"{MOVED_HERE}, if `DROP_IN` names the counter", ""),
+    f"- `GET {METRICS}`, on one machine alone: [Metrics for Prometheus](monitoring.md)",
+    f"- the URLs of other counters, if `DROP_IN` names them: {MOVED_HERE}",
 )
+OF_ALL = {"bad_request", "too_large", "too_many_requests", "internal", "unavailable"}
+"""Errors that almost every call may have; the list of errors alone has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +73,12 @@ class Call:
         return f"`{self.method} {self.path}`"
 
     @property
-    def link(self) -> str:
-        return f"[{self.title}](#{to_anchor(self.title)})"
+    def page(self) -> str:
+        return PAGES[self.operation["tags"][0]]
+
+    def link_from(self, page: str) -> str:
+        target = "" if page == self.page else self.page
+        return f"[{self.title}]({target}#{to_anchor(self.title)})"
 
     @cached_property
     def parameters(self) -> list[Json]:
@@ -99,70 +113,78 @@ def calls(document: Json) -> list[Call]:
     ]
 
 
-def written(text: str) -> str:
-    """Return the page with its calls as they are described."""
-    head = text.partition(START)[0]
-    lines = Reference(description.document(TABLE.routes)).lines()
-    return "\n".join([f"{head}{START}", *lines, ""])
+def written(page: str) -> str:
+    """Return a page with its calls as they are described."""
+    head = (DOCS / page).read_text(encoding="utf-8").partition(START)[0]
+    lines = Reference(description.document(TABLE.routes), page).lines()
+    return f"{head}{START}\n{chr(10).join(lines).strip()}\n"
 
 
 class Reference:
-    """The generated part of the page."""
+    """The generated part of a page."""
 
-    def __init__(self, document: Json) -> None:
+    def __init__(self, document: Json, page: str) -> None:
         self._document = document
+        self._page = page
         self._calls = calls(document)
-        used = Counter(ref for call in self._calls for *_, ref in call.responses(errors=True))
-        self._common = {ref for ref, count in used.items() if ref and count >= COMMON}
         self._described: dict[tuple[str, str], Call] = {}
         self._objects: dict[str, Call] = {}
+        self._summaries: dict[tuple[str, str], Call] = {}
 
     def lines(self) -> Iterator[str]:
-        yield from self._overview()
-        yield from self._errors()
+        if self._page == HOME:
+            yield from self._overview()
+            yield from self._errors()
         for tag in self._document["tags"]:
-            yield from ("", f"## {tag['name'].capitalize()}", "", tag["description"])
-            for call in self._calls:
-                if tag["name"] in call.operation["tags"]:
-                    yield from self._call(call)
+            lines = (
+                ["", "## Service", *self._tag(tag)]
+                if tag["name"] == "service"
+                else [*self._tag(tag)]
+            )
+            if PAGES[tag["name"]] == self._page:
+                yield from lines
+
+    def _tag(self, tag: Json) -> Iterator[str]:
+        yield from ("", tag["description"])
+        for call in self._calls:
+            if tag["name"] in call.operation["tags"]:
+                yield from self._call(call)
 
     def _overview(self) -> Iterator[str]:
-        yield from ("| call | it does this | authentication |", "|---|---|---|")
         for call in self._calls:
-            who = ", ".join(f"`{CREDENTIALS[name]}`" for name in call.schemes)
-            yield _row(call.link, call.operation["summary"], who)
-        yield from (_row(*cells) for cells in ELSEWHERE)
+            who = "".join(f" (`{CREDENTIALS[name]}`)" for name in call.schemes)
+            yield f"- {call.link_from(self._page)}{who}: {call.operation['summary']}"
+        yield from ELSEWHERE
 
     def _errors(self) -> Iterator[str]:
         yield from ("", "## Rules of all calls", "", self._document["info"]["description"])
-        yield from ("", "## Errors of many calls", "")
-        yield from ("| status | code | meaning |", "|---|---|---|")
-        known = {
-            ref: (status, response)
-            for call in self._calls
-            for status, response, ref in call.responses(errors=True)
-            if ref in self._common
-        }
-        for status, response in sorted(known.values(), key=lambda one: one[0]):
-            yield _row(str(status), self._codes(response), response["description"])
-
-    def _codes(self, response: Json) -> str:
-        [content] = response["content"].values()
-        error = content["schema"]["properties"]["error"]["properties"]["code"]
-        return ", ".join(f"`{code}`" for code in error.get("enum") or [error["const"]])
+        yield from ("", "## Errors", "")
+        meanings: dict[tuple[int, str], dict[str, None]] = {}
+        for call in self._calls:
+            for status, response, _ in call.responses(errors=True):
+                for code, meaning in _meanings(response):
+                    meanings.setdefault((status, code), {})[meaning] = None
+        for (status, code), texts in sorted(meanings.items()):
+            yield f"- {status} `{code}`: {' '.join(texts)}"
 
     def _call(self, call: Call) -> Iterator[str]:
         operation = call.operation
         yield from ("", f"### {call.title}", "", f"{operation['summary']}.")
         if operation.get("deprecated"):
             yield from ("", "Deprecated.")
-        if "description" in operation:
-            yield from ("", operation["description"])
-        for scheme in call.schemes:
-            yield from ("", f"Authentication: `Authorization: Bearer {CREDENTIALS[scheme]}`.")
-        yield from self._parameters(call)
-        yield from self._body(call)
-        yield from self._answers(call)
+        same = self._summaries.setdefault((call.method, operation["summary"]), call)
+        if same is not call and same.body == call.body:
+            yield from ("", f"All else is as in {same.link_from(self._page)}.")
+            yield from self._parameters(call)
+        else:
+            description = operation.get("description", "").replace(OF_HEAD, "").strip()
+            if description:
+                yield from ("", description)
+            for scheme in call.schemes:
+                yield from ("", f"Authentication: `Authorization: Bearer {CREDENTIALS[scheme]}`.")
+            yield from self._parameters(call)
+            yield from self._body(call)
+            yield from self._answers(call)
         for example in examples(call):
             yield from example.lines()
 
@@ -179,11 +201,11 @@ class Reference:
             for one in call.parameters
             if not known[one["name"]]
         ]
-        yield from _table("parameter", fields, OF_REQUESTS)
+        yield from _list("Parameters:", fields, OF_REQUESTS)
         earlier = dict.fromkeys(filter(None, known.values()))
         parts = [
             f"{', '.join(f'`{name}`' for name, other in known.items() if other is one)}"
-            f" as in {one.link}"
+            f" as in {one.link_from(self._page)}"
             for one in earlier
         ]
         if parts:
@@ -196,22 +218,20 @@ class Reference:
             return
         kind, content = call.body
         yield from ("", f"The body is `{kind}`.{self._of_schema(content['schema'], call)}")
-        yield from self._fields(content["schema"], call, "field", OF_REQUESTS)
+        yield from self._fields(content["schema"], call, OF_REQUESTS)
 
     def _of_schema(self, schema: Json, call: Call) -> str:
         text = call.words.resolve(schema).get("description", "")
         return f" {text}" if text else ""
 
-    def _fields(
-        self, schema: Json, call: Call, name: str, marks: Mapping[bool, str]
-    ) -> Iterator[str]:
+    def _fields(self, schema: Json, call: Call, marks: Mapping[bool, str]) -> Iterator[str]:
         ref = schema.get("$ref", "")
         if earlier := self._objects.get(ref):
-            yield from ("", f"Its fields are those in {earlier.link}.")
+            yield from ("", f"Its fields are those in {earlier.link_from(self._page)}.")
             return
         if ref:
             self._objects[ref] = call
-        yield from _table(name, call.words.fields(schema).values(), marks)
+        yield from _list("", call.words.fields(schema).values(), marks)
 
     def _answers(self, call: Call) -> Iterator[str]:
         for status, response, _ in call.responses(errors=False):
@@ -220,15 +240,32 @@ class Reference:
             yield from ("", text)
             for content in response.get("content", {}).values():
                 if "schema" in content:
-                    yield from self._fields(content["schema"], call, "field", OF_ANSWERS)
-        errors = [*call.responses(errors=True)]
-        own = [one for one in errors if one[2] not in self._common]
-        if own:
-            yield from ("", "| status | code | meaning |", "|---|---|---|")
-        for status, response, _ in own:
-            yield _row(str(status), self._codes(response), response["description"])
-        common = ", ".join(str(status) for status, _, ref in errors if ref in self._common)
-        yield from ("", f"[Errors of many calls](#errors-of-many-calls): {common}.")
+                    yield from self._fields(content["schema"], call, OF_ANSWERS)
+        codes = [
+            f"`{code}`"
+            for _, response, _ in call.responses(errors=True)
+            for code in _codes(response)
+            if code not in OF_ALL
+        ]
+        if codes:
+            yield from ("", f"[Errors]({HOME}#errors): {', '.join(codes)}.")
+
+
+def _codes(response: Json) -> list[str]:
+    """Return the codes of an error."""
+    [content] = response["content"].values()
+    error = content["schema"]["properties"]["error"]["properties"]["code"]
+    codes: list[str] = error.get("enum") or [error["const"]]
+    return codes
+
+
+def _meanings(response: Json) -> Iterator[tuple[str, str]]:
+    """Yield each code of an error with its meaning, which is a sentence if there are several."""
+    codes, text = _codes(response), response["description"]
+    sentences = SENTENCE.split(text)
+    if len(sentences) != len(codes):
+        sentences = [text] * len(codes)
+    yield from zip(codes, sentences, strict=True)
 
 
 def _sentence(text: str) -> str:
@@ -240,16 +277,15 @@ def _such_as(parameter: Json) -> str:
     return f"; such as `{parameter['example']}`" if "example" in parameter else ""
 
 
-def _table(name: str, fields: Iterable[Field], marks: Mapping[bool, str]) -> Iterator[str]:
+def _list(title: str, fields: Iterable[Field], marks: Mapping[bool, str]) -> Iterator[str]:
     rows = [
-        _row(f"`{one.name}`{marks[one.is_required]}", one.values, one.meaning) for one in fields
+        f"- `{one.name}`{marks[one.is_required]}: {one.values}. {one.meaning}".strip()
+        for one in fields
     ]
+    if rows and title:
+        yield from ("", title)
     if rows:
-        yield from ("", f"| {name} | values | meaning |", "|---|---|---|", *rows)
-
-
-def _row(*cells: str) -> str:
-    return "".join(f"| {cell.replace('|', chr(92) + '|')} " for cell in cells) + "|"
+        yield from ("", *rows)
 
 
 # ---- examples
@@ -327,4 +363,5 @@ def _url(call: Call) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in dict.fromkeys(PAGES.values()):
+        (DOCS / page).write_text(written(page), encoding="utf-8")

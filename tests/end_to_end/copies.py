@@ -20,9 +20,9 @@ OUTPUTS = {
 
 def copy_sources(folder: Path) -> None:
     """Copy all that `python -m deploy package` reads."""
-    for source in (template.ROOT / "app.py", *template.ROOT.glob("requirements*.txt")):
+    for source in (template.ROOT / "app.py", template.ROOT / "requirements.txt"):
         shutil.copy(source, folder)
-    for name in ("chalicelib", "vumi", "deploy", ".chalice"):
+    for name in ("chalicelib", "vumi", "deploy", "requirements", ".chalice"):
         shutil.copytree(template.ROOT / name, folder / name)
 
 

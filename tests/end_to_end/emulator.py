@@ -208,7 +208,7 @@ def _copy(folder: Path) -> Path:
     """Copy the project as it is committed, so without the records of any deployment."""
     folder.mkdir()
     left_out = shutil.ignore_patterns("__pycache__", "deployed", "deployments")
-    for source in (*map(ROOT.joinpath, DEPLOYED), *ROOT.glob("requirements*.txt")):
+    for source in (*map(ROOT.joinpath, DEPLOYED), *ROOT.glob("requirements*")):
         if source.is_dir():
             shutil.copytree(source, folder / source.name, ignore=left_out)
         else:

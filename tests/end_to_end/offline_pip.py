@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 WHEELS = Path(sys.prefix) / "wheels"
-"""The wheels of requirements-standalone.txt and requirements-build.txt."""
+"""The wheels of requirements/standalone.txt and requirements/build.txt."""
 
 
 def environment() -> dict[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from docs.site.staging import GROUP, HOME, NAMED, relink
 from tests.markdown_links import anchors, links, to_anchor
-from website.staging import relink
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
@@ -22,7 +23,6 @@ FOLDERS = (
     "chaos",
     "examples",
     "tests",
-    "website",
 )
 PARTS_OF_CODE = {".py", ".html", ".js", ".yaml", ".yml", ".toml", ".json", ".service", ""}
 NOT_OURS = {"node_modules", "__pycache__"}
@@ -37,13 +37,12 @@ DOCUMENTS = [
     for path in sorted(ROOT.glob(pattern))
     if NOT_OURS.isdisjoint(path.parts)
 ]
-NAME = re.compile(
-    r"\b((?:docs/(?:decisions/)?[a-z-]+|README|CONTRIBUTING|SECURITY)\.md)(?:#([\w-]+))?"
-)
+NAME = re.compile(r"\b((?:docs/(?:decisions/)?[a-z-]+|README|CONTRIBUTING)\.md)(?:#([\w-]+))?")
 """A document that code names, in a message or a comment."""
 WRAPPED = re.compile(r'"\n\s*f?"')
 """The end of a line in a text of several lines of code."""
 SCHEMES = {"https", "http", "mailto"}
+GROUPS = ["Use", "Run", "Understand", "Look up", "Internals"]
 
 
 def wrong(path: Path, link: str) -> str:
@@ -92,6 +91,15 @@ def test_each_document_that_code_names_has_the_heading() -> None:
             if wrong(ROOT / "README.md", f"{name}#{anchor}" if anchor else name):
                 faults.append(f"{path.relative_to(ROOT)}: {name}#{anchor}")
     assert faults == []
+
+
+def test_each_document_is_in_one_group_of_the_home() -> None:
+    groups = GROUP.findall((ROOT / HOME).read_text(encoding="utf-8"))
+    assert [title for title, _ in groups] == GROUPS
+    listed = Counter(page for _, text in groups for _, page in NAMED.findall(text))
+    documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {Path(HOME).name}
+    assert {page for page in listed if "/" not in page} == documents
+    assert {*listed.values()} == {1}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from website.built import faults
+from docs.site.built import faults
 
 
 @pytest.mark.parametrize(

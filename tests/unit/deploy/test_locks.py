@@ -23,7 +23,7 @@ click==8.5.1 \\
     --hash=sha256:{a} \\
     --hash=sha256:{b}
     # via
-    #   -c requirements-dev.txt
+    #   -c requirements/dev.txt
     #   vu-mi (pyproject.toml:standalone)
     #   granian
 moto[dynamodb, s3]==5.2.5 ; python_full_version < '3' \\
@@ -33,7 +33,7 @@ moto[dynamodb, s3]==5.2.5 ; python_full_version < '3' \\
 
 
 def lock_of(group: str) -> Path:
-    return ROOT / ("requirements.txt" if group == "lambda" else f"requirements-{group}.txt")
+    return ROOT / ("requirements.txt" if group == "lambda" else f"requirements/{group}.txt")
 
 
 def direct(group: str) -> set[str]:
@@ -81,7 +81,10 @@ def test_the_package_has_only_what_the_python_of_lambda_needs() -> None:
 
 
 def test_every_group_has_a_lock_and_every_lock_a_group() -> None:
-    assert {lock_of(group) for group in GROUPS} == set(ROOT.glob("requirements*.txt"))
+    assert {lock_of(group) for group in GROUPS} == {
+        ROOT / "requirements.txt",
+        *ROOT.glob("requirements/*.txt"),
+    }
 
 
 @pytest.mark.parametrize("group", GROUPS)

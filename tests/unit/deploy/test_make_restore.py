@@ -48,7 +48,8 @@ def restore(folder: Path, failing: str) -> tuple[subprocess.CompletedProcess[str
 
 def _mark_installed(environment: Path, folder: Path) -> None:
     """Make each file older than those that depend on it, so that nothing is installed."""
-    for age, path in enumerate((folder / "requirements-deploy.txt", environment / "deploy.stamp")):
+    for age, path in enumerate((folder / "requirements/deploy.txt", environment / "deploy.stamp")):
+        path.parent.mkdir(exist_ok=True)
         path.touch()
         os.utime(path, (age, age))
 

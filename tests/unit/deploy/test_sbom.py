@@ -48,7 +48,7 @@ def test_two_bills_of_the_same_locks_have_the_same_bytes(describe: Callable[[], 
 
 
 def test_every_package_has_a_version_a_licence_and_the_hashes_of_its_lock() -> None:
-    locked = {part.name: part for part in locks.read(template.ROOT / "requirements-standalone.txt")}
+    locked = {part.name: part for part in locks.read(template.ROOT / "requirements/standalone.txt")}
     for part in json.loads(sbom.describe_standalone())["components"]:
         assert part["version"] == locked[part["name"]].version
         assert part["purl"] == f"pkg:pypi/{part['name']}@{part['version']}"

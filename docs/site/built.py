@@ -1,4 +1,4 @@
-"""The check of the built site: `python -m website.built FOLDER`.
+"""The check of the built site: `python -m docs.site.built FOLDER`.
 
 A page loads nothing from another host and nothing that is missing, and no file names a folder of
 the machine.

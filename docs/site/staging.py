@@ -1,4 +1,4 @@
-"""The sources of the site: `python -m website.staging FOLDER` copies the documents into a folder.
+"""The sources of the site: `python -m docs.site.staging FOLDER` copies the documents into a folder.
 
 The documents are plain Markdown for GitHub, and stay so: the folder has copies, in which `docs/` is
 the root of the site, and each link leads to the place of its file there. Files that are linked and
@@ -13,11 +13,15 @@ import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-HOME, DECISIONS = "docs/README.md", "docs/decisions/README.md"
+ROOT = Path(__file__).parents[2]
+HOME = "docs/README.md"
+FOLDED = "Internals"
+"""The group that is one entry of the navigation, which unfolds."""
 LINK = re.compile(r'(\]\(|\b(?:src|srcset|href)=")([^\s()"#:]+)((?:#[^\s()"]*)?[)"])')
 """A link in Markdown or HTML without a scheme: what is before its path, its path, and the rest."""
 GROUP = re.compile(r"^## (.+)\n([^#]*)", re.MULTILINE)
+ITEM = re.compile(r"^- .*\n(?:  .*\n?)*", re.MULTILINE)
+"""An item of a group, with those below it, which unfold."""
 NAMED = re.compile(r"\[([^\[\]]+)\]\(([^\s()#:]+\.md)\)")
 """A link to a page of the site: its text and its path."""
 IMAGES = {".svg", ".png"}
@@ -26,7 +30,8 @@ LEXERS = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".t
 
 def documents() -> list[str]:
     """Return the paths of all documents."""
-    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+    patterns = ("*.md", ".github/[CS]*.md", "docs/**/*.md", "examples/**/*.md")
+    files = [file for pattern in patterns for file in ROOT.glob(pattern)]
     return sorted(file.relative_to(ROOT).as_posix() for file in files)
 
 
@@ -38,17 +43,21 @@ def place(path: str) -> str:
         path = f"{path}/README.md"
     if Path(path).suffix not in {".md", *IMAGES}:
         path = f"{path}.md"
-    return path.removeprefix("docs/")
+    return path.removeprefix("docs/").removeprefix(".github/")
 
 
 def stage(folder: Path) -> None:
     """Copy all documents, and everything that they link to, into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     linked: set[str] = set()
+    home, _ = relink(HOME, (ROOT / HOME).read_text(encoding="utf-8"))
+    inner = unfolded(home)
     for path in documents():
         text, targets = relink(path, (ROOT / path).read_text(encoding="utf-8"))
         linked |= targets
-        _write(folder / place(path), text + contents(path, text))
+        below = contents(text) if path == HOME else inner.get(place(path), "")
+        _write(folder / place(path), text + below)
+    _write(folder / f"{FOLDED.lower()}.md", inner[FOLDED])
     for path in sorted(linked):
         if (folder / place(path)).exists():
             continue
@@ -74,11 +83,30 @@ def relink(path: str, text: str) -> tuple[str, set[str]]:
     return LINK.sub(replace, text), linked
 
 
-def contents(path: str, text: str) -> str:
-    """Return the tables of contents after the text of a document, which only the site reads."""
-    if path == HOME:
-        return "".join(_contents(title, part) for title, part in GROUP.findall(text))
-    return _contents("", text) if path == DECISIONS else ""
+def contents(home: str) -> str:
+    """Return the tables of contents of the home, which only the site reads."""
+    parts = []
+    for title, group in GROUP.findall(home):
+        if title == FOLDED:
+            parts.append(_contents("More", f"[{title}]({title.lower()}.md)"))
+        else:
+            items = ITEM.findall(group)
+            parts.append(_contents(title, "".join(one.partition("\n")[0] for one in items)))
+    return "".join(parts)
+
+
+def unfolded(home: str) -> dict[str, str]:
+    """Return the tables of contents below pages, and the page of the group that unfolds."""
+    found = {}
+    for title, group in GROUP.findall(home):
+        if title == FOLDED:
+            found[title] = f"# {title}\n\n{group}{_contents('', group)}"
+            continue
+        for item in ITEM.findall(group):
+            first, _, rest = item.partition("\n")
+            if pages := NAMED.findall(first):
+                found[pages[0][1]] = _contents("", rest) if NAMED.search(rest) else ""
+    return found
 
 
 def _contents(title: str, text: str) -> str:
