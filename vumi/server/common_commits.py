@@ -54,7 +54,7 @@ class CommonCommits:
     A request whose route comes to the network (`MayWait`) is answered again, alone on a thread: so
     the limits refuse most of them before. So are a scrape of the metrics, a request for the
     operator's data, and each request of a failed common commit.
-    `on_commit` gets the number of requests and the time of each commit.
+    `on_commit` gets the number of requests that each commit answered, and its time.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class CommonCommits:
         batch: list[Waiting] = []
         began = self._stopwatch()
         replies = self._replies(batch)
-        self._on_commit(len(batch), self._stopwatch() - began)
+        answered_here = sum([isinstance(reply, Response) for reply in replies])
+        self._on_commit(answered_here, self._stopwatch() - began)
         for (_, answered), reply in zip(batch, replies, strict=True):
             if not answered.done():
                 answered.set_result(reply)
