@@ -92,8 +92,8 @@ class CommonCommits:
         batch: list[Waiting] = []
         began = self._stopwatch()
         replies = self._replies(batch)
-        answered_here = sum([isinstance(reply, Response) for reply in replies])
-        self._on_commit(answered_here, self._stopwatch() - began)
+        if responses := sum([isinstance(reply, Response) for reply in replies]):
+            self._on_commit(responses, self._stopwatch() - began)
         for (_, answered), reply in zip(batch, replies, strict=True):
             if not answered.done():
                 answered.set_result(reply)
