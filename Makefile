@@ -24,7 +24,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel release check test lint layers licences types tests unit dynamodb-local logos format audit docs lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel release check test lint layers licences types tests unit dynamodb-local logos format audit docs lock bench cost chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 # Lists the targets by group. A description ends at a colon before variables, which get their own line.
@@ -180,11 +180,8 @@ audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check programs, template and pol
 bench: $(VENV)/dev.stamp ## measure the speed, and print tables
 	$(BIN)/python -m bench
 
-cost: $(VENV)/dev.stamp ## compute the costs of views, events and wallets on AWS
+cost: $(VENV)/dev.stamp ## compute the costs and the limits on AWS
 	$(BIN)/python -m bench.cost
-
-scale: $(VENV)/dev.stamp ## estimate limits on AWS, up to a billion views a day
-	$(BIN)/python -m bench.scale
 
 chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SEED=1 SECONDS=180]
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")

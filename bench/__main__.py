@@ -20,8 +20,7 @@ from simulation.environment import isolate
 from simulation.report import Report
 
 MEASUREMENTS = {
-    **{name: f"bench.speed.{name}" for name in ("hits", "get_cpu", "cold_start", "wallets")},
-    "hot": "bench.cost.hot",
+    name: f"bench.speed.{name}" for name in ("hits", "get_cpu", "cold_start", "wallets")
 }
 LONG = {name: f"bench.speed.{name}" for name in ("memory", "attacks")}
 

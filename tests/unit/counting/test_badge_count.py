@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cost.metering import item_bytes
+from bench.metered_table import item_bytes
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.counting import badge_count, ids, keys
 from chalicelib.counting.badge_count import READ_UNIT_BYTES, Count, page_size

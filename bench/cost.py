@@ -1,0 +1,416 @@
+"""`python -m bench.cost`: the tables by which an operator decides where vu-mi runs on AWS.
+
+The real handlers run over a metered table and a simulated time. Their requests, units and bytes of
+log are counted, and multiplied by published prices.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench import aws_events as events
+from bench.aws_events import WINDOWS
+from bench.handlers import handlers_over
+from bench.metered_table import MeteredTable, Request, item_bytes
+from bench.stubbed_aws import BADGE_ID
+from chalicelib import telemetry
+from chalicelib.api import TABLE
+from chalicelib.aws import api_handler, get_views
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.concurrency import THREADS
+from chalicelib.counting import keys
+from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.settings import HOT_VIEWS
+from chalicelib.storage import ports
+from chalicelib.storage.items import Item, Key, number
+from chalicelib.storage.writes import Delete
+from chalicelib.wallets import opening
+from chalicelib.wallets.routes import WALLETS
+from deploy import http_api, template
+from simulation.environment import isolate
+from simulation.memory_table import MemoryTable
+from simulation.report import Report
+from simulation.resources import GivenResources
+
+AS_OF = "us-east-1 as of mid-2025, checked on 2026-11-21 against stored copies of public pages"
+MILLION, GB = 1_000_000, 2**30
+PRICES = {
+    "api": 1.0 / MILLION,  # HTTP API, a request of the first 300 million a month
+    "lambda": 0.2 / MILLION,  # a run
+    "gb_second": 1.33334e-05,  # arm64; INIT too since 2025-08-01
+    "sqs": 0.4 / MILLION,  # a request of a standard queue
+    "read": 0.125 / MILLION,  # a unit on demand, since November 2024
+    "write": 0.625 / MILLION,
+    "log": 0.5 / GB,  # ingestion
+    "stored": (0.25 + 0.2) / GB,  # a byte for a month, with point-in-time recovery
+}
+MEMORY_GB, VCPUS = 0.5, 512 / 1769
+"""A function has the share of a vCPU that its memory buys (Lambda developer guide)."""
+PROCESSOR_MS = {"get_views": (0.3, 0.0), "put_views": (0.2, 0.03), "fold_views": (0.4, 0.7)}
+"""Of a run, and for each further badge; measured with AWS stubbed on 2026-11-21."""
+TABLE_MS, SQS_MS = 5, 10
+"""The wait for a request; assumed."""
+COLD_START_MS = {"get_views": 218, "put_views": 219, "fold_views": 235}
+"""The billed time that a cold start adds; `bench cold_start` measures its processor time."""
+IDLE_SECONDS = 600
+"""An environment that is idle this long is removed; assumed, as AWS publishes no figure."""
+TTL_LATE, DAY, DAYS_A_MONTH = 1_200, 86_400, 365 / 12
+STORED_OVERHEAD_BYTES = 100
+START = 1_767_225_600.0
+PUT_BATCH, RECEIVED_AT_ONCE = 98, 10
+RATES = (10, 100, 500)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The context of a run on Lambda; each line of the log has both values."""
+
+    function_name: str
+    aws_request_id: str = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a function; `times` says how often it was."""
+
+    function: str
+    badges: int
+    messages: int
+    sends: int
+    requests: Sequence[Request]
+    log_bytes: int
+    times: int = 1
+
+    @property
+    def reads(self) -> float:
+        return sum(request.read_units for request in self.requests)
+
+    @property
+    def writes(self) -> int:
+        return sum(request.write_units for request in self.requests)
+
+    @property
+    def billed_ms(self) -> int:
+        """Return whole milliseconds; the badges of a fold wait concurrently."""
+        first, more = PROCESSOR_MS[self.function]
+        parallel = min(THREADS, self.badges) if self.function == "fold_views" else 1
+        waiting = len(self.requests) * TABLE_MS / parallel + self.sends * SQS_MS
+        return math.ceil((first + more * (self.badges - 1)) / VCPUS + waiting)
+
+
+@dataclass
+class Sent:
+    """A `Queue` that keeps the bodies of its messages."""
+
+    bodies: list[str] = field(default_factory=list)
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        del delay
+        self.bodies.append(body)
+
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        self.bodies += [message.body for message in messages]
+
+
+@dataclass
+class Stack:
+    """The handlers over a metered table, on a clock that the caller moves."""
+
+    table: MemoryTable
+    meter: MeteredTable
+    queue: Sent
+    log: io.StringIO
+    now: float = START
+    runs: list[Run] = field(default_factory=list)
+    _due: dict[Key, float] = field(default_factory=dict)
+    _records: int = 1
+
+    def get(self, badge_id: str = BADGE_ID, visitors: int = 1) -> int:
+        """Run a GET, which represents this many visitors; return the count that it shows."""
+        handler, event = get_views.handler, events.get_views(badge_id)
+        answer = self.run("get_views", handler, event, sends=1, times=visitors)
+        view = View.from_message(self.queue.bodies[-1])
+        for _ in range(visitors - 1):
+            other = View(view.badge_id, new_ulid(view.milliseconds), False, view.hot, view.fold)  # noqa: FBT003
+            self.queue.send(other.to_message())
+        return int(json.loads(answer["body"])["message"])
+
+    def deliver(self) -> None:
+        """Run `put_views` on all messages."""
+        while batch := self.queue.bodies[:PUT_BATCH]:
+            del self.queue.bodies[:PUT_BATCH]
+            badges = len({View.from_message(body).badge_id for body in batch})
+            self.run("put_views", put_views, events.messages(batch), badges, len(batch))
+            for key in (key for request in self.runs[-1].requests for key in request.written):
+                if key.sk == keys.WINDOW:
+                    self._due[key] = number(self.table.get(key) or {}, "ttl") + TTL_LATE
+
+    def move(self, seconds: float) -> None:
+        """Move the clock, and fold the windows whose markers TTL removes meanwhile."""
+        end = self.now + seconds
+        while self._due and (at := min(self._due.values())) <= end:
+            self.now = max(self.now, at)
+            removed = [key for key, due in self._due.items() if due <= at]
+            items: list[Item] = [{"PK": key.pk, "SK": key.sk} for key in removed]
+            for key in removed:
+                del self._due[key]
+                self.table.write(Delete(key))
+            self._records += len(removed)
+            record = events.removed(items, self.now, self._records)
+            self.run("fold_views", fold_views, record, len(removed))
+        self.now = end
+
+    def run(  # noqa: PLR0913
+        self,
+        function: str,
+        handler: Callable[[Any, Any], Any],
+        event: Mapping[str, Any],
+        badges: int = 1,
+        messages: int = 0,
+        *,
+        sends: int = 0,
+        times: int = 1,
+    ) -> Any:
+        """Run a handler and count it. Raises `RuntimeError` if it failed."""
+        answer = handler(event, Context(function)) or {}
+        wrong = answer.get("statusCode", 200) >= 400  # noqa: PLR2004
+        if wrong or answer.get("batchItemFailures") or "isError" in answer.get("body", ""):
+            raise RuntimeError(f"a handler answered {answer}")
+        size = len(self.log.getvalue().encode())
+        self.log.seek(0)
+        self.log.truncate()
+        done = Run(function, badges, messages, sends, self.meter.take(), size, times)
+        self.runs.append(done)
+        return answer
+
+
+@contextmanager
+def stack_of() -> Iterator[Stack]:
+    """Make an empty stack."""
+    table, queue, log = MemoryTable(), Sent(), io.StringIO()
+    stack = Stack(table, MeteredTable(table), queue, log)
+    given = GivenResources(
+        table=stack.meter, views_queue=ViewMessages(queue), clock=lambda: stack.now
+    )
+    with handlers_over(given):
+        telemetry.write_to(log, with_metrics=True)
+        yield stack
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The runs of views, and the views of the stack in a day."""
+
+    runs: Sequence[Run]
+    views: int
+    views_a_day: int
+
+    def of_a_view(self, what: Callable[[Run], float]) -> float:
+        return sum(what(run) * run.times for run in self.runs) / self.views
+
+    def dollars(self) -> dict[str, float]:
+        """Return the price of a million views, by service."""
+        billed = self.of_a_view(lambda run: run.billed_ms) / 1000 * MEMORY_GB
+        view = events.WINDOWS.retention / DAY / DAYS_A_MONTH * _view_bytes()
+        parts = {
+            "API": PRICES["api"],
+            "Lambda": self.of_a_view(lambda _: 1) * PRICES["lambda"] + billed * PRICES["gb_second"],
+            "cold starts": self._cold_ms() / 1000 * MEMORY_GB * PRICES["gb_second"],
+            "SQS": self.of_a_view(_sqs_requests) * PRICES["sqs"],
+            "reads": self.of_a_view(lambda run: run.reads) * PRICES["read"],
+            "writes": self.of_a_view(lambda run: run.writes) * PRICES["write"],
+            "storage": view * PRICES["stored"],
+            "logs": self.of_a_view(lambda run: run.log_bytes) * PRICES["log"],
+        }
+        priced = {name: usd * MILLION for name, usd in parts.items()}
+        return priced | {"together": sum(priced.values())}
+
+    def _cold_ms(self) -> float:
+        """Return the cold starts of a view: e^-(rate x idle time) of the runs find nothing warm."""
+        ran = Counter[str]()
+        for run in self.runs:
+            ran[run.function] += run.times
+        return sum(
+            share * math.exp(-share * self.views_a_day / DAY * IDLE_SECONDS) * COLD_START_MS[name]
+            for name, share in ((name, times / self.views) for name, times in ran.items())
+        )
+
+
+def _sqs_requests(run: Run) -> float:
+    return run.sends + 2 * math.ceil(run.messages / RECEIVED_AT_ONCE)
+
+
+def _view_bytes() -> int:
+    pk, sk = keys.view(BADGE_ID, new_ulid(int(START * 1000)))
+    return item_bytes(encode_item({"PK": pk, "SK": sk, "ttl": int(START)})) + STORED_OVERHEAD_BYTES
+
+
+def spread(views: int, seconds: float, badges: int = 1) -> Counted:
+    """Simulate views of each badge at even times, after a day with one view."""
+    ids = [BADGE_ID] if badges == 1 else [f"{BADGE_ID}/{place}" for place in range(badges)]
+    with stack_of() as stack:
+        for count, pause in ((1, DAY), (views, seconds / views)):
+            stack.runs.clear()
+            for _ in range(count):
+                for badge_id in ids:
+                    stack.get(badge_id)
+                stack.move(1)
+                stack.deliver()
+                stack.move(pause - 1)
+        stack.move(DAY)
+        _check(stack, ids, views + 1)
+    return Counted(stack.runs, views * badges, round(views * badges * DAY / seconds))
+
+
+def busy(seconds: int = 3_600, visitors: int = 25) -> Counted:
+    """Simulate a badge with this many visitors a second, which becomes hot."""
+    with stack_of() as stack:
+        for _ in range(seconds):
+            stack.get(visitors=visitors)
+            stack.move(1)
+            stack.deliver()
+        stack.move(DAY)
+        _check(stack, [BADGE_ID], seconds * visitors)
+    return Counted(stack.runs, seconds * visitors, visitors * DAY)
+
+
+def _check(stack: Stack, ids: Sequence[str], views: int) -> None:
+    for badge_id in ids:
+        count = number(stack.table.get(keys.summary(badge_id)) or {}, "count")
+        if count != views:
+            raise RuntimeError(f"{views:,} views were counted as {count:,}")
+
+
+def units() -> dict[str, tuple[float, int]]:
+    """Return the read units and the write units of each request."""
+    with stack_of() as stack:
+        stack.get()
+        stack.deliver()
+        stack.move(2 * DAY)
+        get, put, fold = stack.runs
+        hot = {}
+        for views in (1, 1, PUT_BATCH):
+            batch = events.views([BADGE_ID] * views, stack.now, hot=True)
+            stack.run("put_views", put_views, batch, 1, views)
+            hot[views] = stack.runs[-1]
+        live = {views: _get_with(stack, views) for views in (HOT_VIEWS, HOT_VIEWS + 155)}
+        first, second = (opening.open_wallet(stack.table, user, 0).wallet_id for user in "ab")
+        postings = []
+        for place, path in enumerate(("deposit", f"transfer/{second}")):
+            stack.now += 1.0  # two entries of a journal in one second may need a second try
+            posting = {"amount": "1", "nonce": f"posting-{place}"}
+            event = events.put_posting(f"{WALLETS}/{first}/{path}", posting)
+            stack.run("api_handler", api_handler.handler, event)
+            postings.append(stack.runs[-1])
+    runs = {
+        "GET": get,
+        "put of a view that begins a window": put,
+        "fold": fold,
+        "hot view": hot[1],
+        f"{PUT_BATCH} hot views of one badge": hot[PUT_BATCH],
+        **{f"GET with {views:,} live views": run for views, run in live.items()},
+        "deposit": postings[0],
+        "transfer": postings[1],
+    }
+    return {name: (run.reads, run.writes) for name, run in runs.items()}
+
+
+def _get_with(stack: Stack, live: int) -> Run:
+    at = int(stack.now - WINDOWS.grace) * 1000
+    places = [keys.view(BADGE_ID, new_ulid(at + place)) for place in range(live)]
+    stack.table.put_all([{"PK": pk, "SK": sk, "ttl": WINDOWS.view_ttl(at)} for pk, sk in places])
+    stack.get()
+    run = stack.runs[-1]
+    for key in places:
+        stack.table.write(Delete(key))
+    return run
+
+
+def tables() -> Iterator[Report]:
+    """Count, and yield the tables."""
+    quiet, usual = spread(3, 3 * DAY), spread(125, DAY / 8)
+    full, hot = spread(125, DAY / 8, PUT_BATCH), busy()
+    named = {
+        "a stack with one view a day": quiet,
+        "one badge with 1,000 views a day": usual,
+        "98 such badges, full batches": full,
+        "one badge with 25 views a second": hot,
+    }
+    dollars = {name: counted.dollars() for name, counted in named.items()}
+    yield Report(
+        "$ per million views",
+        ("", *dollars["98 such badges, full batches"]),
+        [(name, *(f"{usd:.2f}" for usd in parts.values())) for name, parts in dollars.items()],
+        (AS_OF,),
+    )
+    prices = [counted.dollars()["together"] for counted in (usual, usual, full)]
+    sizes = {"small": 10_000, "medium": 1_000_000, "large": 100_000_000}
+    yield Report(
+        "$ a month",
+        ("installation", "views a day", "$"),
+        [
+            (name, f"{views:,}", f"{views * DAYS_A_MONTH * usd / MILLION:,.2f}")
+            for (name, views), usd in zip(sizes.items(), prices, strict=True)
+        ],
+        ("1,000 views a day for each badge; no free tier, and no tier of lower prices",),
+    )
+    usd, routes = quiet.dollars(), len(http_api.routes(TABLE.routes)) + 1
+    view = usd["together"] - usd["cold starts"]
+    yield Report(
+        "$ a day, if strangers view new ids at the limit",
+        ("RequestsPerSecond", "one route", f"all {routes} routes"),
+        [
+            (f"{rate}", *(f"{rate * DAY * times * view / MILLION:,.2f}" for times in (1, routes)))
+            for rate in RATES
+        ],
+    )
+    yield Report(
+        "Units of a request",
+        ("", "read", "write"),
+        [(name, f"{read:g}", f"{write}") for name, (read, write) in units().items()],
+    )
+    yield _scale(usual, hot)
+
+
+def _scale(usual: Counted, hot: Counted) -> Report:
+    requests = template.load()["Parameters"]["RequestsPerSecond"]["Default"]
+    reads, writes = (
+        [counted.of_a_view(what) for counted in (usual, hot)]
+        for what in (lambda run: run.reads, lambda run: run.writes)
+    )
+    limits = (
+        ("RequestsPerSecond; throttle of API Gateway", requests, 10_000, [1.0, 1.0]),
+        ("Lambda, ten requests a second each", 10_000, 10_000, [1.0, 1.0]),
+        ("write units of the table", 4_000, 40_000, writes),
+        ("read units of the table", 12_000, 40_000, reads),
+    )
+    return Report(
+        "Views a second at which AWS stops",
+        ("limit", "as deployed", "all hot", "by default quotas", "all hot then"),
+        [
+            (name, *(f"{most / need:,.0f}" for most in (new, quota) for need in needs))
+            for name, new, quota, needs in limits
+        ],
+    )
+
+
+def main() -> int:
+    """Print the tables."""
+    isolate(os.environ)
+    print("\n\n".join(str(report).strip() for report in tables()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The cost of views, events and wallets on AWS."""

@@ -1,1 +1,0 @@
-"""A model of the scaling limits of the stack on AWS."""
