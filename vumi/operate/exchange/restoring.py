@@ -462,6 +462,7 @@ def _decode(line_number: int, line: dict[str, Any]) -> _Decoded:
             return _Decoded(line_number, line)
         kind, item = formats.item_of(line)
         check_item(item)
+        str(item.get("alias", "")).encode()  # SQLite looks up keys as UTF-8
         rows.kind_of(item)
     except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
         raise RestoreError(f"line {line_number} can't be imported: {error}") from error

@@ -175,9 +175,17 @@ def test_a_deep_line_is_refused(depth: int) -> None:
         restore(MemoryInstallation(), complete(line))
 
 
-def test_a_text_that_no_file_can_hold_is_refused() -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        {**LINES[-1], "text": "\ud800"},
+        {"type": "badge", "id": "b", "alias": "a\ud800", "version": 1},
+    ],
+    ids=["text", "alias"],
+)
+def test_a_text_that_no_file_can_hold_is_refused(line: Line) -> None:
     with pytest.raises(ReportedError, match="line 2 can't be imported: "):
-        restore(MemoryInstallation(), file_of({**LINES[-1], "text": "\ud800"}))
+        restore(MemoryInstallation(), file_of(line))
 
 
 def test_tokens_are_imported_only_if_they_are_asked_for() -> None:
