@@ -62,7 +62,7 @@ class BodyTooSlowError(ClientError):
 class Application:
     """The ASGI application, which answers requests by `answer`, and tells `connections` of them.
 
-    `answer` reads a head in the turn of its client, because that costs as much as many an answer.
+    `answer` reads a head in the turn of its client, because that takes as long as an answer.
     A body is kept if `admit` returns its request, perhaps with a caller, and does not raise.
     `on_response` gets each response before it is sent, with its time by `stopwatch`.
     """
@@ -182,10 +182,9 @@ def _is_last(part: Mapping[str, Any]) -> bool:
 
 
 def _forwarded(scope: Scope) -> str:
-    """Return the header of proxies, whose repetitions are one list."""
-    return ", ".join(
-        [value.decode("latin-1") for name, value in scope["headers"] if name == FORWARDED]
-    )
+    """Return the header of proxies, or an empty text."""
+    own = [header for header in scope["headers"] if header[0] == FORWARDED]
+    return _headers(own).get("x-forwarded-for", "")
 
 
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
