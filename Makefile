@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run wheel release check test lint layers licences types tests unit dynamodb-local logos format audit docs lock bench cost chaos laws mutants clean
-.PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
+.PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets
 
 # Lists the targets by group. A description ends at a colon before variables, which get their own line.
 help:
@@ -118,15 +118,6 @@ redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod 
 fold: $(VENV)/deploy.stamp ## fold all badges, if the consumer stopped for 24 hours: STAGE=prod
 	$(DEPLOYING)/python -m vumi fold --all --stack $(STACK)
 
-restore: $(VENV)/deploy.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00Z [OPTIONS=--accept]
-	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make restore STAGE=$(STAGE) BUCKET=my-bucket AT=…" >&2; exit 1; }
-	$(DEPLOYING)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT) $(OPTIONS)
-	@$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)" && $(MAKE) resume \
-		|| { echo "the consumers are stopped; run make restore again with the same AT, or only start them: make resume STAGE=$(STAGE) STACK=$(STACK)" >&2; exit 1; }
-
-resume: fold ## start the consumers after a restore that failed: STAGE=prod
-	$(DEPLOYING)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
-
 package: $(VENV)/deploy.stamp ## create the template, the zip and the bills of materials: STAGE=prod
 	$(DEPLOYING)/python -m deploy package --stage $(STAGE) --out $(BUILT)
 
@@ -183,7 +174,7 @@ bench: $(VENV)/dev.stamp ## measure the speed, and print tables
 cost: $(VENV)/dev.stamp ## compute the costs and the limits on AWS
 	$(BIN)/python -m bench.cost
 
-chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SEED=1 SECONDS=180]
+chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SEED=1 SECONDS=120]
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
 ##@ Maintain
@@ -201,9 +192,8 @@ docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
 OF_DEV := --constraints requirements/dev.txt
 
-lock: $(VENV)/dev.stamp ## write requirements.txt and requirements/ from pyproject.toml: [OPTIONS=--upgrade]
+lock: $(VENV)/dev.stamp ## write requirements/ from pyproject.toml: [OPTIONS=--upgrade]
 	$(LOCK) --group dev -o requirements/dev.txt
-	$(LOCK) --group lambda $(OF_DEV) -o requirements.txt
 	$(LOCK) --group standalone $(OF_DEV) -o requirements/standalone.txt
 	$(LOCK) --group build $(OF_DEV) -o requirements/build.txt
 	$(LOCK) --group deploy $(OF_DEV) -o requirements/deploy.txt

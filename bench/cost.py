@@ -7,7 +7,6 @@ log are counted, and multiplied by published prices.
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import sys
@@ -19,27 +18,25 @@ from typing import Any
 
 from bench import aws_events as events
 from bench.aws_events import WINDOWS
-from bench.handlers import handlers_over
+from bench.measuring import handlers_over
 from bench.metered_table import MeteredTable, Request, item_bytes
 from bench.stubbed_aws import BADGE_ID
-from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import api_handler, get_views
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.concurrency import THREADS
 from chalicelib.counting import keys
-from chalicelib.counting.view import View, new_ulid
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import View, ViewMessages
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.storage import ports
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
+from chalicelib.ulids import new_ulid
 from chalicelib.wallets import opening
 from chalicelib.wallets.routes import WALLETS
-from deploy import http_api, template
+from deploy import http_api
 from simulation.environment import isolate
-from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.report import Report
 from simulation.resources import GivenResources
 
@@ -82,7 +79,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a function; `times` says how often it was."""
+    """A run of a function."""
 
     function: str
     badges: int
@@ -90,7 +87,6 @@ class Run:
     sends: int
     requests: Sequence[Request]
     log_bytes: int
-    times: int = 1
 
     @property
     def reads(self) -> float:
@@ -110,41 +106,20 @@ class Run:
 
 
 @dataclass
-class Sent:
-    """A `Queue` that keeps the bodies of its messages."""
-
-    bodies: list[str] = field(default_factory=list)
-
-    def send(self, body: str, *, delay: float = 0.0) -> None:
-        del delay
-        self.bodies.append(body)
-
-    def send_all(self, messages: Sequence[ports.Message]) -> None:
-        self.bodies += [message.body for message in messages]
-
-
-@dataclass
 class Stack:
     """The handlers over a metered table, on a clock that the caller moves."""
 
-    table: MemoryTable
-    meter: MeteredTable
-    queue: Sent
+    table: MeteredTable
+    queue: FakeQueue
     log: io.StringIO
     now: float = START
     runs: list[Run] = field(default_factory=list)
     _due: dict[Key, float] = field(default_factory=dict)
     _records: int = 1
 
-    def get(self, badge_id: str = BADGE_ID, visitors: int = 1) -> int:
-        """Run a GET, which represents this many visitors; return the count that it shows."""
-        handler, event = get_views.handler, events.get_views(badge_id)
-        answer = self.run("get_views", handler, event, sends=1, times=visitors)
-        view = View.from_message(self.queue.bodies[-1])
-        for _ in range(visitors - 1):
-            other = View(view.badge_id, new_ulid(view.milliseconds), False, view.hot, view.fold)  # noqa: FBT003
-            self.queue.send(other.to_message())
-        return int(json.loads(answer["body"])["message"])
+    def get(self, badge_id: str = BADGE_ID) -> None:
+        """Run a GET."""
+        self.run("get_views", get_views.handler, events.get_views(badge_id), sends=1)
 
     def deliver(self) -> None:
         """Run `put_views` on all messages."""
@@ -180,9 +155,9 @@ class Stack:
         messages: int = 0,
         *,
         sends: int = 0,
-        times: int = 1,
     ) -> Any:
         """Run a handler and count it. Raises `RuntimeError` if it failed."""
+        self.table.take()
         answer = handler(event, Context(function)) or {}
         wrong = answer.get("statusCode", 200) >= 400  # noqa: PLR2004
         if wrong or answer.get("batchItemFailures") or "isError" in answer.get("body", ""):
@@ -190,7 +165,7 @@ class Stack:
         size = len(self.log.getvalue().encode())
         self.log.seek(0)
         self.log.truncate()
-        done = Run(function, badges, messages, sends, self.meter.take(), size, times)
+        done = Run(function, badges, messages, sends, self.table.take(), size)
         self.runs.append(done)
         return answer
 
@@ -198,13 +173,11 @@ class Stack:
 @contextmanager
 def stack_of() -> Iterator[Stack]:
     """Make an empty stack."""
-    table, queue, log = MemoryTable(), Sent(), io.StringIO()
-    stack = Stack(table, MeteredTable(table), queue, log)
+    stack = Stack(MeteredTable(), FakeQueue(), io.StringIO())
     given = GivenResources(
-        table=stack.meter, views_queue=ViewMessages(queue), clock=lambda: stack.now
+        table=stack.table, views_queue=ViewMessages(stack.queue), clock=lambda: stack.now
     )
-    with handlers_over(given):
-        telemetry.write_to(log, with_metrics=True)
+    with handlers_over(given, stack.log):
         yield stack
 
 
@@ -217,7 +190,7 @@ class Counted:
     views_a_day: int
 
     def of_a_view(self, what: Callable[[Run], float]) -> float:
-        return sum(what(run) * run.times for run in self.runs) / self.views
+        return sum(map(what, self.runs)) / self.views
 
     def dollars(self) -> dict[str, float]:
         """Return the price of a million views, by service."""
@@ -238,9 +211,7 @@ class Counted:
 
     def _cold_ms(self) -> float:
         """Return the cold starts of a view: e^-(rate x idle time) of the runs find nothing warm."""
-        ran = Counter[str]()
-        for run in self.runs:
-            ran[run.function] += run.times
+        ran = Counter(run.function for run in self.runs)
         return sum(
             share * math.exp(-share * self.views_a_day / DAY * IDLE_SECONDS) * COLD_START_MS[name]
             for name, share in ((name, times / self.views) for name, times in ran.items())
@@ -271,18 +242,6 @@ def spread(views: int, seconds: float, badges: int = 1) -> Counted:
         stack.move(DAY)
         _check(stack, ids, views + 1)
     return Counted(stack.runs, views * badges, round(views * badges * DAY / seconds))
-
-
-def busy(seconds: int = 3_600, visitors: int = 25) -> Counted:
-    """Simulate a badge with this many visitors a second, which becomes hot."""
-    with stack_of() as stack:
-        for _ in range(seconds):
-            stack.get(visitors=visitors)
-            stack.move(1)
-            stack.deliver()
-        stack.move(DAY)
-        _check(stack, [BADGE_ID], seconds * visitors)
-    return Counted(stack.runs, seconds * visitors, visitors * DAY)
 
 
 def _check(stack: Stack, ids: Sequence[str], views: int) -> None:
@@ -340,12 +299,11 @@ def _get_with(stack: Stack, live: int) -> Run:
 def tables() -> Iterator[Report]:
     """Count, and yield the tables."""
     quiet, usual = spread(3, 3 * DAY), spread(125, DAY / 8)
-    full, hot = spread(125, DAY / 8, PUT_BATCH), busy()
+    full = spread(125, DAY / 8, PUT_BATCH)
     named = {
         "a stack with one view a day": quiet,
         "one badge with 1,000 views a day": usual,
         "98 such badges, full batches": full,
-        "one badge with 25 views a second": hot,
     }
     dollars = {name: counted.dollars() for name, counted in named.items()}
     yield Report(
@@ -379,29 +337,6 @@ def tables() -> Iterator[Report]:
         "Units of a request",
         ("", "read", "write"),
         [(name, f"{read:g}", f"{write}") for name, (read, write) in units().items()],
-    )
-    yield _scale(usual, hot)
-
-
-def _scale(usual: Counted, hot: Counted) -> Report:
-    requests = template.load()["Parameters"]["RequestsPerSecond"]["Default"]
-    reads, writes = (
-        [counted.of_a_view(what) for counted in (usual, hot)]
-        for what in (lambda run: run.reads, lambda run: run.writes)
-    )
-    limits = (
-        ("RequestsPerSecond; throttle of API Gateway", requests, 10_000, [1.0, 1.0]),
-        ("Lambda, ten requests a second each", 10_000, 10_000, [1.0, 1.0]),
-        ("write units of the table", 4_000, 40_000, writes),
-        ("read units of the table", 12_000, 40_000, reads),
-    )
-    return Report(
-        "Views a second at which AWS stops",
-        ("limit", "as deployed", "all hot", "by default quotas", "all hot then"),
-        [
-            (name, *(f"{most / need:,.0f}" for most in (new, quota) for need in needs))
-            for name, new, quota, needs in limits
-        ],
     )
 
 

@@ -8,11 +8,17 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from statistics import median
-from typing import TypeVar
+from typing import TextIO, TypeVar
+
+from chalicelib import telemetry
+from chalicelib.api import ProcessResources
+from chalicelib.aws import resources
 
 Figure = TypeVar("Figure")
 Side = TypeVar("Side", bound=Hashable)
@@ -46,6 +52,18 @@ def seconds(call: Callable[[], object]) -> float:
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
+
+
+@contextmanager
+def handlers_over(given: ProcessResources, log: TextIO) -> Iterator[None]:
+    """Let the handlers use these resources, and write what they log on Lambda to `log`."""
+    telemetry.write_to(log, with_metrics=True)
+    resources.use(given)
+    try:
+        yield
+    finally:
+        resources.use(None)
+        telemetry.write_to(sys.stderr, with_metrics=False)
 
 
 def machine() -> str:

@@ -17,29 +17,25 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Thread
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import botocore
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from cryptography.x509 import IPAddress
-from ulid import ULID
 
 from chalicelib.aws import connections
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
 from chalicelib.counting import keys
 from chalicelib.counting.summary import HOURS_OF_DAY, Day, hour_of
+from chalicelib.ulids import new_ulid
 from simulation.authority import Authority
 
 WireItem: TypeAlias = dict[str, AttributeValue]
 
 BADGE_ID = "octocat/hello-world"
-PARTITION = f"USER#{BADGE_ID}"
 FOLDED = 1_234
 """The stored count of the badge."""
 FIRST_VIEW_MS = 1_767_268_800_000
 """2026-01-01T12:00:00Z."""
-LATER = FIRST_VIEW_MS / 1000 + 3_600
-"""Seconds since 1970: the same day, when all views may be folded."""
 CONTENT_TYPE = "application/x-amz-json-1.0"
 AUTHORITIES = Path(botocore.__file__).parent / "cacert.pem"
 TRUST = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
@@ -59,36 +55,23 @@ class Answer:
         checksum = {"x-amz-crc32": str(zlib.crc32(body)), "Content-Length": str(len(body))}
         return cls(body, {"Content-Type": CONTENT_TYPE, **checksum})
 
-    def stream(self) -> Iterator[bytes]:
-        """Yield the body, as the response of urllib3 does."""
-        yield self.body
-
 
 class StubbedAws:
-    """A badge with given numbers of live and folded views, and a queue that accepts everything."""
+    """A badge with a number of live views, and a queue that accepts everything."""
 
     def __init__(self, live_views: int = 0) -> None:
         self.hold(live_views)
 
-    def hold(self, live_views: int, folded_views: int = 0) -> None:
-        """Set the numbers of live views and of folded views before the watermark."""
-        views = [_view(place) for place in range(-folded_views, live_views)]
-        self._items = [count_of_the_original(), *views, summary()]
+    def hold(self, live_views: int) -> None:
+        """Set the number of live views."""
+        self._items = [*(_view(place) for place in range(live_views)), summary()]
         self._sort_keys = [item["SK"]["S"] for item in self._items]
         self._answers: dict[bytes, Answer] = {}
 
-    def attach(self, client: Any) -> None:
-        """Answer all requests of this botocore client in place of the network."""
-        client.meta.events.register("before-send", self._before_send)
-
-    def _before_send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
-        answer = self.answer(_text(request.headers["X-Amz-Target"]), cast("bytes", request.body))
-        return AWSResponse(request.url, 200, answer.headers, answer)  # type: ignore[arg-type]
-
-    def send(self, headers: Mapping[str, str], body: bytes) -> connections.Answer:
+    def send(self, headers: Mapping[str, str], body: bytes) -> connections.HttpReply:
         """Answer a request of vu-mi's client in place of the network."""
         answer = self.answer(headers["X-Amz-Target"], body)
-        return connections.Answer(200, answer.headers, answer.body)
+        return connections.HttpReply(200, answer.headers, answer.body)
 
     def answer(self, target: str, body: bytes) -> Answer:
         """Return the answer to a request; `target` is its header `X-Amz-Target`."""
@@ -110,14 +93,10 @@ class StubbedAws:
         return page
 
     def _select(self, request: Mapping[str, Any]) -> Sequence[WireItem]:
-        """Return the items between the sort keys that a Query names.
-
-        vu-mi names two. The original names only the first, because its partition has no summary.
-        """
-        values = {value["S"] for value in request["ExpressionAttributeValues"].values()}
-        first, *last = sorted(values - {PARTITION})
-        start = bisect_left(self._sort_keys, first)
-        end = bisect_right(self._sort_keys, last[0]) if last else len(self._items) - 1
+        """Return the items between the sort keys that a Query names."""
+        values = [value["S"] for value in request["ExpressionAttributeValues"].values()]
+        first, last = sorted(one for one in values if not one.startswith(keys.PARTITION))
+        start, end = bisect_left(self._sort_keys, first), bisect_right(self._sort_keys, last)
         items = self._items[start:end]
         return items if request.get("ScanIndexForward", True) else items[::-1]
 
@@ -134,11 +113,6 @@ OTHERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "UpdateItem": lambda _: {},
 }
 """The answers of the operations that read no views."""
-
-
-def count_of_the_original() -> WireItem:
-    """Return the count of the badge in the design of the original."""
-    return {"PK": {"S": PARTITION}, "SK": {"S": "USER"}, "count": {"N": str(FOLDED)}}
 
 
 def summary() -> WireItem:
@@ -160,7 +134,7 @@ def summary() -> WireItem:
 
 
 def _view(place: int) -> WireItem:
-    pk, sk = keys.view(BADGE_ID, str(ULID.from_timestamp(FIRST_VIEW_MS + place)))
+    pk, sk = keys.view(BADGE_ID, new_ulid(FIRST_VIEW_MS + place))
     return encode_item({"PK": pk, "SK": sk, "ttl": FIRST_VIEW_MS // 1000})
 
 
@@ -170,10 +144,6 @@ def _project(item: WireItem, request: Mapping[str, Any]) -> WireItem:
     names = request.get("ExpressionAttributeNames", {})
     wanted = [names.get(name, name) for name in request["ProjectionExpression"].split(", ")]
     return {name: item[name] for name in wanted if name in item}
-
-
-def _text(header: str | bytes) -> str:
-    return header.decode() if isinstance(header, bytes) else header
 
 
 class _Server(ThreadingHTTPServer):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from chalicelib.counting.resources import CountingResources
 from chalicelib.events import routes as events
+from chalicelib.events.resources import EventResources
 from chalicelib.history import routes as history_routes
 from chalicelib.http import page, responses
+from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
 from chalicelib.owners import routes as owner_routes
+from chalicelib.owners.routes import OwnerResources
 from chalicelib.pages import badge_routes as views
 from chalicelib.pages import routes as page_routes
+from chalicelib.pages.badge_routes import ViewResources
 from chalicelib.wallets import routes as wallets
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from chalicelib.migration import drop_in
     from chalicelib.resources import Resources
     from chalicelib.settings import Feature
+    from chalicelib.storage.ports import Archive
 else:
     description, drop_in = lazy("chalicelib.description"), lazy("chalicelib.migration.drop_in")
 
@@ -30,6 +36,23 @@ DESCRIPTION_HEADERS = {
     "Cache-Control": f"public, max-age={page.CACHED_SECONDS}",
     **responses.NOSNIFF,
 }
+
+
+class ProcessResources(
+    AuthenticationResources,
+    ViewResources,
+    CountingResources,
+    OwnerResources,
+    EventResources,
+    Protocol,
+):
+    """Everything outside the process that the routes and consumers of all features use.
+
+    `chalicelib.aws.resources` has it for AWS, and `vumi.resources` for one machine.
+    """
+
+    @property
+    def archive(self) -> Archive: ...
 
 
 def get_description(_: Request, resources: Resources) -> Response:

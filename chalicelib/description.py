@@ -1,8 +1,8 @@
-"""The OpenAPI document: the descriptions of all features, joined with the table of routes.
+"""The OpenAPI document: the table of routes, and the descriptions of all features.
 
-The paths, HEAD, the authentication and most errors follow from the route: an operation states only
-its own errors. The first request for the document generates it, and the process keeps it. So
-no package can have an old one, and no badge is slower.
+The paths, options, HEAD, authentication and most errors follow from the routes. The first request
+for the document generates it, and the process keeps it. So no package can have an old one, and no
+badge is slower.
 """
 
 from __future__ import annotations
@@ -10,19 +10,53 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from http import HTTPStatus
+from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.events import description as events
-from chalicelib.http import description as shared
 from chalicelib.http import errors, guards
-from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
+from chalicelib.http.fields import Component, Field, Json, closed, present
+from chalicelib.http.openapi import (
+    HTML,
+    INTERNAL,
+    TOO_LARGE,
+    TOO_MANY_REQUESTS,
+    UNAVAILABLE,
+    Operation,
+    Refusal,
+    Section,
+    error_response,
+    success,
+)
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.pages import description as views
 from chalicelib.version import VERSION
 from chalicelib.wallets import description as wallets
 
-SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *shared.SECTIONS)
+SERVICE = Section(
+    "service",
+    "The page, this document, and the health of the service.",
+    {
+        "getPage": Operation(responses={200: HTML}),
+        "getDescription": Operation(
+            responses={
+                200: success(
+                    {"type": "object", "required": ["openapi", "info", "paths"]},
+                    "OpenAPI 3.1.",
+                    {
+                        "openapi": "3.1.0",
+                        "info": {"title": "vu-mi", "version": "1.0.0"},
+                        "paths": {},
+                    },
+                )
+            }
+        ),
+        "getHealth": Operation(
+            responses={200: success(closed({"status": {"const": "ok"}}), example={"status": "ok"})}
+        ),
+    },
+)
+SECTIONS = (*views.SECTIONS, events.SECTION, wallets.SECTION, SERVICE)
 IGNORED = ", ".join(f"`{name}`" for name in (*guards.IGNORED_OPTIONS, f"{guards.IGNORED_PREFIX}*"))
 INFO = {
     "title": "vu-mi",
@@ -54,17 +88,20 @@ INFO = {
     "license": {"name": "MIT", "identifier": "MIT"},
     "version": VERSION,
 }
-TOKEN = Component(
-    "securitySchemes",
-    "token",
-    {
+SCHEMES = {
+    "token": {
         "type": "http",
         "scheme": "bearer",
         "description": "A token of 20 to 200 letters, digits, `-` and `_`, which an operator"
         " created. An operator's token is good for every route, a user's for the user's wallet"
         " alone. A revoked token is refused from the next request on, on AWS within 5 minutes.",
     },
-)
+    "secret": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The badge's secret, from its claim.",
+    },
+}
 HEAD_TOO = "HEAD has the same response without its body, and counts nothing."
 CALLERS = {
     Authentication.OPERATOR: "Takes an operator's token only.",
@@ -80,145 +117,136 @@ def text(routes: Iterable[Route]) -> str:
 def document(routes: Iterable[Route]) -> Json:
     """Return the document of the routes, without sections that have none of them.
 
-    Raises `ValueError` unless each route is described with its options.
+    Raises `ValueError` unless each handler is described.
     """
-    by_name = {f"{route.method} {route.path}": route for route in routes}
-    sections = [one for one in SECTIONS if not by_name.keys().isdisjoint(one.operations)]
-    described = {name for section in sections for name in section.operations}
-    if differing := by_name.keys() ^ described:
-        raise ValueError(f"no route or no description: {', '.join(sorted(differing))}")
-    components = Components()
+    described = [*_describe(routes)]
     paths: Json = {}
-    for section in sections:
-        for name, operation in section.operations.items():
-            route = by_name[name]
-            _check_options(route, operation)
-            path = paths.setdefault(route.path, _path_item(route, section))
-            path[route.method.lower()] = _operation(route, section, operation)
+    for one in described:
+        path = paths.setdefault(one.route.path, present(parameters=one.path_parameters))
+        path[one.route.method.lower()] = one.to_json()
+    tags = {one.section.tag: one.section.words for one in described}
     return {
         "openapi": "3.1.0",
         "info": INFO,
         "servers": [{"url": ".", "description": "The place of this document."}],
-        "tags": [{"name": one.tag, "description": one.description} for one in sections],
-        "paths": components.resolve(paths),
-        "components": components.by_kind,
+        "tags": [{"name": tag, "description": words} for tag, words in tags.items()],
+        "paths": paths,
+        "components": _components(paths, {"securitySchemes": SCHEMES}),
     }
 
 
-def _check_options(route: Route, operation: Operation) -> None:
-    described = {parameter.content["name"] for parameter in operation.parameters}
-    if differing := described ^ {*(route.options or ())}:
-        names = ", ".join(sorted(differing))
-        raise ValueError(f"{route.path}: only the route or only its description has {names}")
+def _describe(routes: Iterable[Route]) -> Iterator[Described]:
+    """Yield the routes in the order of the sections. A handler's second route has a longer name."""
+    by_name = defaultdict[str, list[Route]](list)
+    for route in routes:
+        by_name[_name(route)].append(route)
+    for section in SECTIONS:
+        for name, operation in section.operations.items():
+            for place, route in enumerate(by_name.pop(name, ())):
+                suffix = "ByOldPath" if route.is_deprecated else "ByQuery"
+                yield Described(name + suffix * bool(place), route, operation, section)
+    if by_name:
+        raise ValueError(f"no description of {', '.join(sorted(by_name))}")
 
 
-def _path_item(route: Route, section: Section) -> Json:
-    known = {parameter.content["name"]: parameter for parameter in section.path_parameters}
-    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-    return {"parameters": [known[name] for name in names]} if names else {}
+def _name(route: Route) -> str:
+    """Return the name of an operation: getViews for get_views, getViewsSvg for its image."""
+    first, *others = route.handler.__name__.removesuffix("_svg").split("_")
+    form = "Svg" if route.path.endswith(".svg") else ""
+    return first + "".join(map(str.capitalize, others)) + form
 
 
-def _operation(route: Route, section: Section, operation: Operation) -> Json:
-    optional = {
-        "description": _description(route, operation),
-        "deprecated": operation.is_deprecated,
-        "security": _security(route, operation),
-        "parameters": operation.parameters,
-        "requestBody": operation.body and {"required": True, "content": operation.body},
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A route and its description."""
+
+    name: str
+    route: Route
+    operation: Operation
+    section: Section
+
+    @property
+    def path_parameters(self) -> list[Component]:
+        names = [part[1:-1] for part in self.route.path.split("/") if part.startswith("{")]
+        return [_parameter(self.section.path_fields[name], "path", name) for name in names]
+
+    @property
+    def parameters(self) -> list[Component]:
+        options = self.route.options.fields.values() if self.route.options else ()
+        return [_parameter(option, "query", option.name) for option in options]
+
+    def to_json(self) -> Json:
+        """Return the operation."""
+        operation = self.operation
+        return {
+            "operationId": self.name,
+            "tags": [self.section.tag],
+            "summary": (self.route.handler.__doc__ or "").partition("\n")[0].rstrip("."),
+            **present(
+                description=self._words(),
+                deprecated=self.route.is_deprecated,
+                security=self._security(),
+                parameters=self.parameters,
+                requestBody=operation.body and {"required": True, "content": operation.body},
+            ),
+            "responses": self._responses(),
+        }
+
+    def _words(self) -> str:
+        only = CALLERS.get(self.route.authentication, "")
+        head = HEAD_TOO if self.route.with_head else ""
+        return " ".join(filter(None, (self.operation.words, only, head)))
+
+    def _security(self) -> list[Json]:
+        if self.route.authentication is not Authentication.NONE:
+            return [{"token": []}]
+        return [{"secret": []}] if self.operation.has_secret else []
+
+    def _responses(self) -> Json:
+        responses: dict[int, Any] = {**self.operation.responses}
+        refusals = defaultdict(list)
+        for one in (*self.operation.refusals, *self._usual_refusals()):
+            refusal = one if isinstance(one, Refusal) else Refusal.of(one)
+            refusals[refusal.status].append(refusal)
+        responses |= {status: error_response(some) for status, some in refusals.items()}
+        return {str(status): responses[status] for status in sorted(responses)}
+
+    def _usual_refusals(self) -> Iterator[Refusal | type[errors.ClientError]]:
+        """Yield the errors that follow from the route and the request."""
+        route, body = self.route, self.operation.body
+        yield TOO_MANY_REQUESTS
+        if not route.draws_failures:
+            yield from (INTERNAL, UNAVAILABLE)
+            if body or route.options is not ANY_OPTIONS:
+                yield errors.BadRequestError
+        if body:
+            yield TOO_LARGE
+        if route.writes and not route.from_any_site:
+            yield guards.CrossSiteError
+        if route.authentication is not Authentication.NONE:
+            yield from (errors.UnauthorizedError, errors.ForbiddenError)
+
+
+def _parameter(declared: Field[Any], place: str, name: str) -> Component:
+    parameter = {
+        "name": name,
+        "in": place,
+        "description": declared.words,
+        "schema": declared.content,
+        **present(required=declared.is_required, example=declared.example),
+        **present(allowEmptyValue=place == "query" and declared.ignores_empty),
     }
-    return {
-        "operationId": operation.name,
-        "tags": [section.tag],
-        "summary": _summary(route),
-        **{name: part for name, part in optional.items() if part},
-        "responses": _responses(route, operation),
-    }
+    return Component("parameters", f"{declared.owner}.{name}".lstrip("."), parameter)
 
 
-def _summary(route: Route) -> str:
-    """Return the first line of the handler's docstring."""
-    return (route.handler.__doc__ or route.path).partition("\n")[0].rstrip(".")
-
-
-def _description(route: Route, operation: Operation) -> str:
-    only = CALLERS.get(route.authentication, "")
-    head = HEAD_TOO if route.with_head else ""
-    return " ".join(filter(None, (operation.description, only, head)))
-
-
-def _security(route: Route, operation: Operation) -> list[Component]:
-    if route.authentication is not Authentication.NONE:
-        return [TOKEN]
-    return [operation.security] if operation.security else []
-
-
-def _responses(route: Route, operation: Operation) -> Json:
-    responses = {
-        status: _success(route, status, response)
-        for status, response in operation.responses.items()
-    }
-    refusals = defaultdict(list)
-    for one in (*operation.refusals, *_usual_refusals(route, operation)):
-        refusal = one if isinstance(one, Refusal) else Refusal.of(one)
-        refusals[refusal.status].append(refusal)
-    responses |= {status: error_response(some) for status, some in refusals.items()}
-    return {str(status): responses[status] for status in sorted(responses)}
-
-
-def _success(route: Route, status: int, response: Component | Json) -> Component | Json:
-    """Return a response with a description, which OpenAPI requires, and its route's headers."""
-    if isinstance(response, Component):
-        return response
-    headers = response["headers"] | (shared.ANY_ORIGIN if route.from_any_site else {})
-    return {"description": HTTPStatus(status).phrase} | response | {"headers": headers}
-
-
-def _usual_refusals(
-    route: Route, operation: Operation
-) -> Iterator[Refusal | type[errors.ClientError]]:
-    """Return the errors that follow from the route and the request."""
-    yield shared.TOO_MANY_REQUESTS
-    if operation.can_fail:
-        yield from (shared.INTERNAL, shared.UNAVAILABLE)
-        if operation.body or route.options is not ANY_OPTIONS:
-            yield errors.BadRequestError
-    if operation.body:
-        yield shared.TOO_LARGE
-    if route.writes and not route.from_any_site:
-        yield guards.CrossSiteError
-    if route.authentication is not Authentication.NONE:
-        yield from (errors.UnauthorizedError, errors.ForbiddenError)
-
-
-class Components:
-    """The components that the document refers to, each under its kind and name."""
-
-    def __init__(self) -> None:
-        self.by_kind: dict[str, Json] = {}
-        self._sources: dict[tuple[str, str], Component] = {}
-
-    def resolve(self, part: Any) -> Any:
-        """Return a part of the document with references in place of components."""
-        match part:
-            case Component(kind="securitySchemes", name=name):  # referred to by name alone
-                self._add(part)
-                return {name: []}
-            case Component():
-                return {"$ref": self._add(part)}
-            case {"$ref": Component() as component, **more}:
-                return {"$ref": self._add(component), **self.resolve(more)}
-            case dict():
-                return {name: self.resolve(inner) for name, inner in part.items()}
-            case list() | tuple():
-                return [self.resolve(inner) for inner in part]
-        return part
-
-    def _add(self, component: Component) -> str:
-        """Return the reference to a component. Raises `ValueError` if another has its name."""
-        kind, name = component.kind, component.name
-        if self._sources.setdefault((kind, name), component) != component:
-            raise ValueError(f"two different components are called {kind}/{name}")
-        named = self.by_kind.setdefault(kind, {})
-        if name not in named:
-            named[name] = self.resolve(component.content)
-        return f"#/components/{kind}/{name}"
+def _components(part: Any, found: Json) -> Json:
+    """Add the components to which a part refers. Raises `ValueError` for two with one name."""
+    if isinstance(part, Component):
+        named = found.setdefault(part.kind, {})
+        if named.setdefault(part.name, part.content) != part.content:
+            raise ValueError(f"two different components are called {part.kind}/{part.name}")
+        _components(part.content, found)
+    elif isinstance(part, dict | list | tuple):
+        for inner in part.values() if isinstance(part, dict) else part:
+            _components(inner, found)
+    return found

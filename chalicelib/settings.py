@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -41,6 +42,8 @@ COUNTERS = (
 )
 """The other counters whose URLs can be answered here."""
 
+Parse: TypeAlias = Callable[[str], Any]
+"""A function that returns the value of a text, or raises `ValueError` with what it must be."""
 Form: TypeAlias = Literal["text", "number", "switch", "list", "numbers", "queues"]
 """The form of a setting in a file: a string, an integer, a boolean, a list or a table."""
 
@@ -59,15 +62,14 @@ class SettingsError(Exception):
 class Setting:
     """A setting as its readers and its reference need it.
 
-    `parse` returns its value by its name and its text, and raises `SettingsError`. It is no
-    dataclass, because making one takes a part of each cold start.
+    It is no dataclass, because making one takes a part of each cold start.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  its parts
         self,
         name: str,
         default: str,
-        parse: Callable[[str, str], Any],
+        parse: Parse,
         form: Form,
         valid: str,
         meaning: str,
@@ -75,13 +77,20 @@ class Setting:
         is_secret: bool = False,
         is_for_aws: bool = False,
     ) -> None:
-        self.name, self.default, self.parse = name, default, parse
+        self.name, self.default, self._parse = name, default, parse
         self.form, self.valid, self.meaning = form, valid, meaning
         self.is_secret, self.is_for_aws = is_secret, is_for_aws
 
+    def parse(self, text: str) -> Any:
+        """Return the value of a text. Raises `SettingsError`."""
+        try:
+            return self._parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{self.name} {error}") from None
+
     def declare(self) -> Any:
         """Return the field of a dataclass that has the value of this setting."""
-        value, metadata = self.parse(self.name, self.default), {"setting": self}
+        value, metadata = self.parse(self.default), {"setting": self}
         if isinstance(value, dict):
             return field(default_factory=value.copy, metadata=metadata)
         return field(default=value, metadata=metadata)
@@ -103,8 +112,7 @@ def read(
     """
     return {
         attribute: setting.parse(
-            setting.name,
-            environment.get(setting.name) or defaults.get(setting.name) or setting.default,
+            environment.get(setting.name) or defaults.get(setting.name) or setting.default
         )
         for attribute, setting in settings_of(kind)
     }
@@ -112,36 +120,35 @@ def read(
 
 def number(name: str, default: int, bounds: tuple[int, int], meaning: str) -> Any:
     """Declare a setting that is a whole number within its bounds."""
-    least, most = bounds
+    valid = "{} to {}".format(*bounds)
+    parse = partial(_parse_number, bounds=bounds, form=f"a whole number from {valid}")
+    return Setting(name, str(default), parse, "number", valid, meaning).declare()
 
-    def parse(name: str, text: str) -> int:
-        decimal = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
-        if not (decimal and least <= int(text) <= most):
-            raise SettingsError(
-                f"{name} must be a whole number from {least} to {most}, not {text!r}"
-            )
-        return int(text)
 
-    return Setting(name, str(default), parse, "number", f"{least} to {most}", meaning).declare()
+def _parse_number(text: str, bounds: tuple[int, int], form: str) -> int:
+    is_decimal = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+    if not (is_decimal and bounds[0] <= int(text) <= bounds[1]):
+        raise ValueError(f"must be {form}, not {text!r}")
+    return int(text)
 
 
 def switch(name: str, meaning: str, default: str = "on") -> Any:
     """Declare a setting that is on or off."""
-
-    def parse(name: str, text: str) -> bool:
-        if text not in {"on", "off"}:
-            raise SettingsError(f"{name} must be on or off, not {text!r}")
-        return text == "on"
-
-    return Setting(name, default, parse, "switch", "on or off", meaning).declare()
+    return Setting(name, default, _parse_switch, "switch", "on or off", meaning).declare()
 
 
-def parse_text(_: str, text: str) -> str:
-    """Return a text as it is."""
-    return text
+def _parse_switch(text: str) -> bool:
+    if text not in {"on", "off"}:
+        raise ValueError(f"must be on or off, not {text!r}")
+    return text == "on"
 
 
-def aws(name: str, meaning: str, parse: Callable[[str, str], Any] = parse_text) -> Any:
+def one_text(name: str, default: str, valid: str, meaning: str, parse: Parse = str) -> Any:
+    """Declare a setting that is a string in a file."""
+    return Setting(name, default, parse, "text", valid, meaning).declare()
+
+
+def aws(name: str, meaning: str, parse: Parse = str) -> Any:
     """Declare a setting that a stack on AWS sets."""
     return Setting(name, "", parse, "text", "a text", meaning, is_for_aws=True).declare()
 
@@ -151,12 +158,18 @@ def parts_of(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def parse_list(_: str, text: str) -> tuple[str, ...]:
-    """Return the parts of a text between its commas."""
+def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(parts_of(text))
 
 
-def _parse_patterns(_: str, text: str) -> tuple[str, ...]:
+def listed(
+    name: str, valid: str, meaning: str, parse: Parse = _parse_list, *, is_secret: bool = False
+) -> Any:
+    """Declare a setting that is a list, by default an empty one."""
+    return Setting(name, "", parse, "list", valid, meaning, is_secret=is_secret).declare()
+
+
+def _parse_patterns(text: str) -> tuple[str, ...]:
     """Return patterns of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
     return tuple(
         unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
@@ -164,64 +177,58 @@ def _parse_patterns(_: str, text: str) -> tuple[str, ...]:
     )
 
 
-def _parse_url(name: str, text: str) -> str:
+def _parse_url(text: str) -> str:
     """Return the URL of a server with a slash at its end, or an empty text."""
     if text and URL.fullmatch(text) is None:
-        raise SettingsError(
-            f"{name} must be a URL like https://badges.example.com/path, without a query,"
-            f" not {text!r}"
+        raise ValueError(
+            f"must be a URL like https://badges.example.com/path, without a query, not {text!r}"
         )
     return f"{text.rstrip('/')}/" if text else ""
 
 
-def _parse_counters(name: str, text: str) -> tuple[str, ...]:
+def _parse_counters(text: str) -> tuple[str, ...]:
     for part in parts_of(text):
         if part not in COUNTERS:
-            raise SettingsError(
-                f"{name} must be some of {', '.join(COUNTERS)}, separated by commas, not {part!r}"
+            raise ValueError(
+                f"must be some of {', '.join(COUNTERS)}, separated by commas, not {part!r}"
             )
-    return parse_list(name, text)
+    return _parse_list(text)
 
 
-def _parse_digests(name: str, text: str) -> frozenset[str]:
+def _parse_digests(text: str) -> frozenset[str]:
     """Return the digests of operators' tokens. The message of an error never has a token."""
     digests = parts_of(text)
     for position, digest in enumerate(digests, 1):
         if DIGEST.fullmatch(digest) is None:
-            raise SettingsError(
-                f"{name} must be SHA-256 digests of operators' tokens, 64 hex digits in"
+            raise ValueError(
+                f"must be SHA-256 digests of operators' tokens, 64 hex digits in"
                 f" lower case each, separated by commas; number {position} is not. Create users'"
                 " tokens by the command token"
             )
     return frozenset(digests)
 
 
-def _parse_queues(name: str, text: str) -> dict[str, str]:
+def _parse_queues(text: str) -> dict[str, str]:
     """Return the queues by name: a URL of SQS, or nothing on one machine."""
     queues: dict[str, str] = {}
     for part in parts_of(text):
         queue, _, url = part.partition("=")
         if QUEUE_NAME.fullmatch(queue) is None:
-            raise SettingsError(
-                f"{name} must be name=URL, separated by commas, with names of 1 to 80 letters,"
+            raise ValueError(
+                f"must be name=URL, separated by commas, with names of 1 to 80 letters,"
                 f" digits, - and _; not {part!r}"
             )
         if queue in queues:
-            raise SettingsError(f"{name} has {queue} twice; list it once")
+            raise ValueError(f"has {queue} twice; list it once")
         queues[queue] = url
     return queues
 
 
-def _parse_waits(name: str, text: str) -> tuple[WholeSeconds, ...]:
-    waits = parts_of(text)
-    for wait in waits:
-        decimal = wait.isascii() and wait.isdecimal() and len(wait) <= MAX_DIGITS
-        if not (decimal and 1 <= int(wait) <= MAX_RETRY_SECONDS):
-            raise SettingsError(
-                f"{name} must be whole numbers from 1 to {MAX_RETRY_SECONDS}, separated by"
-                f" commas, not {wait!r}"
-            )
-    return tuple(map(int, waits)) or RETRY_SECONDS
+def _parse_waits(text: str) -> tuple[WholeSeconds, ...]:
+    bounds = (1, MAX_RETRY_SECONDS)
+    form = f"whole numbers from 1 to {MAX_RETRY_SECONDS}, separated by commas"
+    waits = tuple(_parse_number(wait, bounds, form) for wait in parts_of(text))
+    return waits or RETRY_SECONDS
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -257,38 +264,31 @@ class Settings:
     )
     timers_queue_url: str = aws("TIMERS_QUEUE_URL", "the queue of deliveries")
     distribution_queue_url: str = aws("DISTRIBUTION_QUEUE_URL", "the queue of swept events")
-    api_token_digests: frozenset[str] = Setting(
+    api_token_digests: frozenset[str] = listed(
         "API_TOKEN_DIGESTS",
-        "",
-        _parse_digests,
-        "list",
         "SHA-256 digests, 64 hex digits in lower case each",
         "the digests of operators' tokens that are not in the table (`printf %s TOKEN |"
         " sha256sum`); if there is none, one machine creates a token at its first start",
+        _parse_digests,
         is_secret=True,
-    ).declare()
-    webhook_allow: str = Setting(
+    )
+    webhook_allow: str = listed(
         "WEBHOOK_ALLOW",
-        "",
-        parse_text,
-        "list",
         "networks like `10.0.0.0/8` and `fd00::/8`",
         "the private networks that events may call, also over http and on any port",
-    ).declare()
-    webhook_secrets: tuple[str, ...] = Setting(
+        str,
+    )
+    webhook_secrets: tuple[str, ...] = listed(
         "WEBHOOK_SECRETS",
-        "",
-        parse_list,
-        "list",
         "secrets of `whsec_` and base64",
         "the secrets that sign webhooks, the current one first; if there is none, one machine"
         " generates its own, and on AWS events can't be sent to a URL",
         is_secret=True,
-    ).declare()
+    )
     has_webhook_secrets: bool = aws(
         "HAS_WEBHOOK_SECRETS",
         "`true` if another function has the secrets, so that this one accepts events to URLs",
-        lambda _, text: text == "true",
+        lambda text: text == "true",
     )
     event_queues: Mapping[str, str] = Setting(
         "EVENT_QUEUES",
@@ -308,32 +308,26 @@ class Settings:
         "the seconds to wait after the first failed attempt of an event, the second, and so on;"
         " each wait is longer by a random part of up to a fifth",
     ).declare()
-    ids: tuple[str, ...] = Setting(
+    ids: tuple[str, ...] = listed(
         "IDS",
-        "",
-        _parse_patterns,
-        "list",
         "patterns like `owner/*`, in which only `*` has a meaning: any characters",
         "the ids that are counted; without a pattern, all ids are",
-    ).declare()
-    proofs: str = Setting(
+        _parse_patterns,
+    )
+    proofs: str = listed(
         "PROOFS",
-        "",
-        parse_text,
-        "list",
         "`PATTERN=URL`, or `off`",
         "where the proofs of owners are looked for: [the patterns](ownership.md#where-proofs-"
         "are-looked-for); without one, on GitHub, on GitLab and on the hosts of URLs",
-    ).declare()
-    drop_in: tuple[str, ...] = Setting(
+        str,
+    )
+    drop_in: tuple[str, ...] = listed(
         "DROP_IN",
-        "",
-        _parse_counters,
-        "list",
         ", ".join(f"`{counter}`" for counter in COUNTERS),
         "the other counters whose URLs are answered here, so that a badge moves by a change of its"
         " host name alone: [their URLs](moving-here.md#a-change-of-the-host-name-alone)",
-    ).declare()
+        _parse_counters,
+    )
     hsts_seconds: WholeSeconds = number(
         "HSTS_SECONDS",
         0,
@@ -341,15 +335,14 @@ class Settings:
         "the time for which browsers must use only HTTPS for this host"
         " (`Strict-Transport-Security`); 0 sends no such header",
     )
-    public_url: str = Setting(
+    public_url: str = one_text(
         "PUBLIC_URL",
         "",
-        _parse_url,
-        "text",
         "a URL like `https://badges.example.com/path`",
         "the URL of this server in the lines and link previews of badges' pages; without it, the"
         " host of the request",
-    ).declare()
+        _parse_url,
+    )
     events: bool = switch(Feature.EVENTS.value, "whether events are served")
     wallets: bool = switch(Feature.WALLETS.value, "whether wallets are served")
 
@@ -369,7 +362,6 @@ class Settings:
 
     @property
     def features(self) -> frozenset[Feature]:
-        """Return the features that are switched on."""
         on = {Feature.EVENTS: self.events, Feature.WALLETS: self.wallets}
         return frozenset(feature for feature, is_on in on.items() if is_on)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -29,7 +30,7 @@ _invocation: ContextVar[Mapping[str, str]] = ContextVar(
 """The current function and its request id, which are in every line that it writes."""
 
 _kept: ContextVar[list[Mapping[str, int]] | None] = ContextVar("kept", default=None)
-"""The metrics of the current commit, which may fail and run again; None outside of a commit."""
+"""The metrics of the current commit, which may fail; None outside of a commit."""
 
 on_count: list[Callable[[Mapping[str, int]], object]] = []
 """Functions that get the metrics too: one machine adds them up for its route of metrics."""
@@ -69,13 +70,15 @@ def count(**values: int) -> None:
         kept.append(values)
 
 
-def keep(kept: list[Mapping[str, int]]) -> None:
-    """Keep the metrics of the current context in a list from now on."""
-    _kept.set(kept)
-
-
-def count_kept(kept: Iterable[Mapping[str, int]]) -> None:
-    """Write the metrics of a commit, or keep them for the commit around it."""
+@contextmanager
+def counting_on_success() -> Iterator[None]:
+    """Count the metrics of a block when it ends without an error, as part of one around it."""
+    kept: list[Mapping[str, int]] = []
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
     for values in kept:
         count(**values)
 

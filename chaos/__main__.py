@@ -7,32 +7,23 @@ fault, or if the run did not end properly.
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import shutil
 import signal
 import sys
-import time
-import zlib
 from collections.abc import Sequence
-from itertools import cycle
 from pathlib import Path
-
-import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
 from chaos.checker import history
 from chaos.checker.verdict import check
 from chaos.driver import machine
 from chaos.driver.server import DiedError
 from chaos.faults.disk import unmount
-from chaos.report import OneMachine, counted, report
-from simulation.environment import ROOT, isolate
-from simulation.histories import AWS_SCENARIOS, MOTO, STEPS, Histories, attempt
+from chaos.report import report
+from simulation.environment import ROOT
 
 FOLDER = ROOT / "build" / "chaos"
-SECONDS = 180.0
-LOAD_SHARE = 0.66
-"""The share of the time for the load on one machine; AWS gets the rest, less some seconds."""
+SECONDS = 120.0
 INPUTS = 4_800
 
 
@@ -41,21 +32,19 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     if given.check:
         return _check(given.check)
-    isolate(os.environ)
     folder: Path = given.folder
     unmount(folder / machine.DISK)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends processes and unmounts
-    began = time.monotonic()
     print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
     try:
-        on_machine = _on_machine(given, folder)
-        on_aws = _on_aws(given.seed, given.steps, began + given.seconds)
+        seen = machine.run(given.seed, given.seconds, given.inputs, folder, mounted=not given.quota)
     except (DiedError, TimeoutError, AssertionError) as failed:
         print(f"FAILED: seed {given.seed}: {type(failed).__name__}: {failed}")
         return 1
-    found = report(given.seed, time.monotonic() - began, on_machine, on_aws)
+    history.write(folder / "machine.jsonl", seen.history)
+    found = report(given.seed, seen, given.inputs, check(seen.history))
     print(f"\n{found}", flush=True)
     return int(bool(found.failure))
 
@@ -63,9 +52,8 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m chaos", description=__doc__)
     parser.add_argument("--seed", default=secrets.token_hex(4), help="seed of the faults")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="approximate length")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="length of the load")
     parser.add_argument("--inputs", type=int, default=INPUTS, help="bad inputs to try")
-    parser.add_argument("--steps", type=int, default=STEPS, help="steps of a history on AWS")
     parser.add_argument(
         "--folder", type=Path, default=FOLDER, help="for the results; it is emptied first"
     )
@@ -82,27 +70,6 @@ def _check(path: Path) -> int:
         print(violation)
     print(f"{verdict.answers:,} answers, {len(verdict.violations)} wrong")
     return int(bool(verdict.violations))
-
-
-def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
-    seconds = given.seconds * LOAD_SHARE
-    seen = machine.run(given.seed, seconds, given.inputs, folder, mounted=not given.quota)
-    history.write(folder / "machine.jsonl", seen.history)
-    return OneMachine(seen, given.inputs, *counted(seen.history), check(seen.history))
-
-
-def _on_aws(seed: str, steps: int, deadline: float) -> Histories:
-    """Generate one history on moto and one of each kind, then more while there is time."""
-    found = attempt(MOTO, _number(f"{seed}/moto"), steps)
-    for place, kind in enumerate(cycle(AWS_SCENARIOS)):
-        if place >= len(AWS_SCENARIOS) and time.monotonic() > deadline:
-            break
-        found += attempt(kind, _number(f"{seed}/{place}"), steps)
-    return found
-
-
-def _number(seed: str) -> int:
-    return zlib.crc32(seed.encode())
 
 
 if __name__ == "__main__":

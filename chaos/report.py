@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from chaos.checker.history import Kind, Operation, Outcome
+from chaos.checker.history import Kind, Outcome
 from chaos.checker.verdict import Flaw, Verdict
 from chaos.driver.fault_plan import Fault
 from chaos.driver.machine import Survived
-from chaos.driver.visitors import HUNG
-from simulation.histories import Histories
+from chaos.driver.visitors import GAVE_UP, HUNG, SLOW
 from simulation.report import Report
 
 SHOWN = 10
@@ -19,118 +17,71 @@ SHOWN = 10
 CUTS = ("cut mid-request", "cut mid-answer")
 
 
-@dataclass(frozen=True, slots=True)
-class OneMachine:
-    """The faults and the load of a machine, and their results.
-
-    Its operations are counted by kind and outcome, and by note. `inputs` is the number of bad
-    inputs to try.
-    """
-
-    seen: Survived
-    inputs: int
-    operations: Counter[tuple[Kind, Outcome]]
-    notes: Counter[str]
-    verdict: Verdict
-
-
-def counted(
-    operations: Sequence[Operation],
-) -> tuple[Counter[tuple[Kind, Outcome]], Counter[str]]:
-    """Count operations by kind and outcome, and by note."""
-    return Counter((one.kind, one.outcome) for one in operations), Counter(
-        one.note for one in operations
-    )
-
-
-def report(seed: str, seconds: float, machine: OneMachine, aws: Histories) -> Report:
-    """Return the table, with the failures below it."""
+def report(seed: str, seen: Survived, inputs: int, verdict: Verdict) -> Report:
+    """Return the table, with the failures below it; `inputs` is the number of bad ones to try."""
+    notes = Counter(one.note for one in seen.history)
+    rows = (*_load(seen), *_faults(seen, notes), *_results(verdict))
     return Report(
-        title=f"chaos: seed {seed}, {seconds:.0f} seconds",
+        title=f"chaos: seed {seed}, {seen.seconds:.0f} seconds of load",
         head=("what", "number"),
-        rows=[
-            (what, number if isinstance(number, str) else f"{number:,}")
-            for what, number in (
-                *_load(machine),
-                *_faults(machine),
-                *_results(machine.verdict, aws),
-            )
-        ],
-        notes=_notes(machine),
-        failure="\n".join(failures(machine, aws)),
+        rows=[(what, f"{number:,}") for what, number in rows],
+        notes=_notes(seen),
+        failure="\n".join(_failures(seen, inputs, verdict, notes[HUNG])),
     )
 
 
-def _load(machine: OneMachine) -> Iterator[tuple[str, str | int]]:
-    operations, seconds = machine.operations, machine.seen.seconds
+def _load(seen: Survived) -> Iterator[tuple[str, int]]:
+    operations = Counter((one.kind, one.outcome) for one in seen.history)
+    kinds = Counter(one.kind for one in seen.history)
     acknowledged = operations[Kind.HIT, Outcome.ACKNOWLEDGED]
-    yield "load on one machine", f"{seconds:.0f} s"
-    yield "load held, hits a second", f"{acknowledged / seconds:,.0f}"
+    yield "load held, hits a second", round(acknowledged / seen.seconds)
     for outcome in Outcome:
         yield f"hits {outcome}", operations[Kind.HIT, outcome]
-    yield "lives ended by owners", _number(operations, Kind.RESET)
-    yield "reads", _number(operations, Kind.READ, Kind.FINAL)
+    yield "lives ended by owners", kinds[Kind.RESET]
+    yield "reads", kinds[Kind.READ] + kinds[Kind.FINAL]
 
 
-def _number(operations: Counter[tuple[Kind, Outcome]], *kinds: Kind) -> int:
-    return sum(number for (kind, _), number in operations.items() if kind in kinds)
-
-
-def _faults(machine: OneMachine) -> Iterator[tuple[str, int]]:
+def _faults(seen: Survived, notes: Counter[str]) -> Iterator[tuple[str, int]]:
     for fault in Fault:
-        yield fault, machine.seen.faults.get(fault, 0)
-    yield "starts", machine.seen.starts
+        yield fault, seen.faults.get(fault, 0)
+    yield "starts", seen.starts
     for cut in CUTS:
-        yield f"connections {cut}", machine.notes[cut]
-    yield "slow clients held", machine.seen.slow_clients
-    yield "bad inputs tried", machine.seen.tried.number
-    yield "attacks", machine.seen.attacks
+        yield f"connections {cut}", notes[cut]
+    yield "slow requests", notes[SLOW] + notes[GAVE_UP]
+    yield "bad inputs tried", seen.tried.number
+    yield "attacks", seen.attacks
 
 
-def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
-    yield "answers checked", machine.answers
-    for name, flaws in (
-        ("losses", (Flaw.LOST, Flaw.UNREAD)),
-        ("shown more than attempted", (Flaw.OVER,)),
-        ("dips", (Flaw.DOWN,)),
-        ("not equal at the end", (Flaw.UNEQUAL,)),
-        ("days that fell", (Flaw.DAY_DOWN,)),
-        ("days not equal at the end", (Flaw.DAY_UNEQUAL,)),
-    ):
-        yield name, machine.of(*flaws)
-    yield "views lost at the end", machine.lost
-    yield "views doubled at the end", machine.doubled
-    yield "histories on simulated AWS", aws.number
-    yield "views in them", aws.views
-    yield "histories that broke a law", len(aws.broken)
+def _results(verdict: Verdict) -> Iterator[tuple[str, int]]:
+    yield "answers checked", verdict.answers
+    flaws = Counter(violation.flaw for violation in verdict.violations)
+    for flaw in Flaw:
+        yield f"wrong answers: {flaw}", flaws[flaw]
+    yield "views lost at the end", verdict.lost
+    yield "views doubled at the end", verdict.doubled
 
 
-def _notes(machine: OneMachine) -> list[str]:
-    answers = machine.seen.tried.answers.most_common()
-    attacked, quiet = (
-        wait * 1000 for wait in (machine.seen.waits.attacked, machine.seen.waits.quiet)
-    )
+def _notes(seen: Survived) -> list[str]:
+    answers = seen.tried.answers.most_common()
     return [
-        f"the disk that got full: {machine.seen.disk}",
-        f"p99 without a fault: {attacked:.0f} ms during attacks, {quiet:.0f} ms otherwise",
+        f"the disk that got full: {seen.disk}",
         "answers to bad input: " + ", ".join(f"{answer} {n:,}" for answer, n in answers),
     ]
 
 
-def failures(machine: OneMachine, aws: Histories) -> Iterator[str]:
+def _failures(seen: Survived, inputs: int, verdict: Verdict, hung: int) -> Iterator[str]:
     """Yield each failure with its evidence."""
-    if machine.verdict.violations:
-        yield f"{len(machine.verdict.violations)} answers are wrong; the first of each kind:"
-        yield from map(str, _first_of_each(machine.verdict))
-    if machine.notes[HUNG]:
-        yield f"{machine.notes[HUNG]} requests got no answer"
-    if machine.seen.tried.number < machine.inputs:
-        yield f"{machine.inputs - machine.seen.tried.number} bad inputs were not tried in time"
+    if verdict.violations:
+        yield f"{len(verdict.violations)} answers are wrong; the first of each kind:"
+        yield from map(str, _first_of_each(verdict))
+    if hung:
+        yield f"{hung} requests got no answer"
+    if seen.tried.number < inputs:
+        yield f"{inputs - seen.tried.number} bad inputs were not tried in time"
     for name, wrong in (
-        ("histories broke a law", aws.broken),
-        ("bad inputs got a wrong answer", machine.seen.tried.wrong),
-        ("requests of owners got a wrong answer", machine.seen.refused_owners),
-        ("lines of the log should not be there", machine.seen.log_errors),
+        ("bad inputs got a wrong answer", seen.tried.wrong),
+        ("requests of owners got a wrong answer", seen.refused_owners),
+        ("lines of the log should not be there", seen.log_errors),
     ):
         if wrong:
             yield "\n  ".join([f"{len(wrong)} {name}:", *wrong[:SHOWN]])

@@ -6,9 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.http import tokens
 from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
-from deploy import bytecode, completion, package, restore, stage, template
-from deploy.patience import Patience
-from deploy.restored_table import NotRestoredError, RestoredTables
+from deploy import bytecode, completion, package, stage, template
 
 if TYPE_CHECKING:
     import boto3
@@ -38,7 +34,6 @@ REPORTED_ERRORS = (
     completion.IncompleteError,
     bytecode.WrongPythonError,
     package.PackagingError,
-    NotRestoredError,
 )
 """Errors reported in one line. Any other error is a bug, so it keeps its traceback."""
 NO_COMPILED_FILES = (
@@ -67,22 +62,10 @@ def _make_parser() -> argparse.ArgumentParser:
         adding.set_defaults(step=step)
         if step is not _print_secrets:
             adding.add_argument("--stage", required=True, help="dev, prod or another name")
-        if step in {_package, _write_resources, _restore}:
+        if step in {_package, _write_resources}:
             adding.add_argument("--out", type=Path, required=True, help="the output folder")
-        if step in {_write_names, _restore, _resume}:
+        if step is _write_names:
             adding.add_argument("--stack", required=True, help="the name of the stack")
-        if step is _restore:
-            adding.add_argument(
-                "--at",
-                type=_parse_time,
-                required=True,
-                help="the time to restore, such as 2026-11-20T10:00:00Z",
-            )
-            adding.add_argument(
-                "--accept",
-                action="store_true",
-                help="accept a restored table whose content is wrong",
-            )
     return parser
 
 
@@ -111,7 +94,7 @@ def _write_names(given: argparse.Namespace) -> None:
 
 def _complete(given: argparse.Namespace) -> None:
     """Set the options of functions and event source mappings that Chalice does not support."""
-    step = completion.Completion(boto3.client("lambda"), stage.Folder(), Patience())
+    step = completion.Completion(boto3.client("lambda"), stage.Folder())
     for function, options in step.run(given.stage).items():
         print(f"{function}: {', '.join(options)}")
 
@@ -131,50 +114,6 @@ def _print_secrets(_: argparse.Namespace) -> None:
     print(f"WebhookSecrets={signing.new_secret()}")
 
 
-def _restore(given: argparse.Namespace) -> None:
-    """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
-    found = stack.outputs(boto3.client("cloudformation"), given.stack)
-    bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
-    content = restore.ContentCheck(
-        partial(stack.stored_items, boto3.client("dynamodb")),
-        stack.in_bucket(boto3.client("s3"), bucket),
-        print,
-        given.accept,
-    )
-    restored = _make_restore(given, found, content.run).run(source, given.at)
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "restored").write_text(restored.parameters() + "\n")
-    print(f"restored to {given.at:%Y-%m-%d %H:%M:%S %Z} as {restored.table}")
-
-
-def _resume(given: argparse.Namespace) -> None:
-    """Set the properties of the table, turn its TTL on, and start the consumers."""
-    found = stack.outputs(boto3.client("cloudformation"), given.stack)
-    _make_restore(given, found, lambda _: None).resume(found["TableName"])
-    print(f"TTL is on, and the consumers of {given.stack} run")
-
-
-def _make_restore(
-    given: argparse.Namespace, found: Mapping[str, str], check: Callable[[str], None]
-) -> restore.Restore:
-    table = template.for_stage(template.load(), given.stage)["Resources"]["Table"]
-    tables = RestoredTables(boto3.client("dynamodb"), table["Properties"], Patience())
-    functions, present = boto3.client("lambda"), completion.functions_of(found)
-    return restore.Restore(tables, functions, given.stage, given.stack, present, check)
-
-
-def _parse_time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time with a time zone; use the form 2026-11-20T10:00:00Z"
-        )
-    return moment.astimezone(UTC)
-
-
 STEPS = {
     "package": _package,
     "resources": _write_resources,
@@ -182,8 +121,6 @@ STEPS = {
     "complete": _complete,
     "url": _print_url,
     "secrets": _print_secrets,
-    "restore": _restore,
-    "resume": _resume,
 }
 
 if __name__ == "__main__":

@@ -6,14 +6,15 @@ They come from `.chalice/resources.yaml`, like those of the single stack.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 from deploy import template
-from deploy.conditions import choose
-from deploy.patience import Patience
 from deploy.stage import Folder
 
 if TYPE_CHECKING:
@@ -34,14 +35,19 @@ SET_BY_CHALICE = frozenset({"Queue", "Stream", "StartingPosition"})
 """Properties of an event source that Chalice sets when it creates the mapping."""
 FOR_ALARMS = frozenset({"MetricsConfig"})
 """Properties of an event source that only the alarms of the one stack need."""
-
-
-def functions_of(outputs: Mapping[str, str]) -> list[str]:
-    """Return the functions of the one stack that has these outputs, but for `get_views`."""
-    truths = {"HasEvents": "TimersQueueUrl" in outputs, "HasWallets": "ArchiveBucket" in outputs}
-    truths["HasTokens"] = any(truths.values())
-    present = choose(template.load()["Resources"], truths)
-    return [name for name, logical_id in FUNCTIONS.items() if logical_id in present]
+POLL_SECONDS = 10.0
+MAX_ATTEMPTS = 121
+"""Tries of a call: 20 minutes."""
+TRANSIENT = frozenset(
+    {
+        "ResourceConflictException",
+        "ResourceInUseException",
+        "ServiceException",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""Errors of Lambda that pass by themselves (its API reference)."""
 
 
 class IncompleteError(Exception):
@@ -57,7 +63,7 @@ class Completion:
 
     client: LambdaClient
     folder: Folder
-    patience: Patience
+    pause: Callable[[float], None] = time.sleep
 
     def run(self, stage: str) -> dict[str, list[str]]:
         """Complete a stage; return the options set, by function. Raises `IncompleteError`."""
@@ -71,8 +77,21 @@ class Completion:
             self._set_options(function, deployed)
         for function, mapping in mappings.items():
             update = partial(self.client.update_event_source_mapping, UUID=mapping)
-            self.patience.call(partial(update, **mapping_options(function)))
+            self._call(partial(update, **mapping_options(function)))
         return {function: sorted(mapping_options(function)) for function in mappings}
+
+    def _call(self, operation: Callable[[], object]) -> None:
+        """Make a call to Lambda. Repeat it after an error that passes by itself."""
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                operation()
+            except ClientError as error:
+                if error.response["Error"]["Code"] not in TRANSIENT:
+                    raise
+            else:
+                return
+            self.pause(POLL_SECONDS)
+        operation()
 
     def _read_deployed(self, stage: str) -> dict[str, Any]:
         """Read the resources that Chalice has deployed, by name."""
@@ -92,10 +111,10 @@ class Completion:
         group = deployed[f"{function}-log-group"]["log_group_name"]
         logging: Any = {**properties["LoggingConfig"], "LogGroup": group}
         update = partial(self.client.update_function_configuration, FunctionName=arn)
-        self.patience.call(partial(update, LoggingConfig=logging))
+        self._call(partial(update, LoggingConfig=logging))
         if loop := properties.get("RecursiveLoop"):
             allow = partial(self.client.put_function_recursion_config, FunctionName=arn)
-            self.patience.call(partial(allow, RecursiveLoop=loop))
+            self._call(partial(allow, RecursiveLoop=loop))
 
 
 def mapping_options(function: str) -> dict[str, Any]:

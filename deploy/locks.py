@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy import bytecode
-
 PROJECT = "vu-mi"
-HERE: Mapping[str, str] = MappingProxyType({})
-LAMBDA: Mapping[str, str] = MappingProxyType(
-    {
-        "python_full_version": f"{bytecode.VERSION}.0",
-        "python_version": bytecode.VERSION,
-        "sys_platform": "linux",
-    }
-)
-"""The environment of the functions, as far as it may differ from this one."""
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
 NEEDED_BY = re.compile(r"^    # (?:via |  )(?!-c )(\S+)", re.MULTILINE)
 """A name in the comment in which uv says who needs a package."""
@@ -49,21 +36,15 @@ class LockedPackage:
         """Return whether the project itself needs it."""
         return PROJECT in self.needed_by
 
-    def is_installed(self, environment: Mapping[str, str] = HERE) -> bool:
-        """Return whether an environment gets it, by default this Python on this platform."""
+    def is_installed(self) -> bool:
+        """Return whether this Python on this platform gets it."""
         marker = self.requirement.marker
-        return marker is None or marker.evaluate({**environment})
+        return marker is None or marker.evaluate()
 
 
 def read(lock: Path) -> list[LockedPackage]:
     """Read the packages of a lock."""
     return [_parse(entry) for entry in ENTRY.split(lock.read_text())[1:]]
-
-
-def for_lambda(text: str) -> str:
-    """Return the text of a lock with only the packages that the functions get."""
-    head, *entries = ENTRY.split(text)
-    return head + "".join(one for one in entries if _parse(one).is_installed(LAMBDA))
 
 
 def _parse(entry: str) -> LockedPackage:

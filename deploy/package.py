@@ -21,9 +21,9 @@ from deploy import bytecode, template
 from deploy.stage import Folder, forget_names
 
 if TYPE_CHECKING:
-    from deploy import http_api, locks, sbom
+    from deploy import http_api, sbom
 else:
-    http_api, locks, sbom = map(lazy, ("deploy.http_api", "deploy.locks", "deploy.sbom"))
+    http_api, sbom = lazy("deploy.http_api"), lazy("deploy.sbom")
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 """The parts of the project that Chalice packages."""
@@ -40,8 +40,6 @@ PIP_ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """The environment that makes pip refuse files without a hash, and sources, which it would build.
-
-The lock has all dependencies. pip would require those that only its own version of Python needs.
 """
 
 
@@ -69,10 +67,7 @@ def package(stage: str, out: Path, python: str | None) -> None:
 
 
 def _copy_sources(work: Path) -> None:
-    """Copy the sources without bytecode and other stages, so that the project stays unchanged.
-
-    The lock keeps only the packages for Lambda's version of Python.
-    """
+    """Copy the sources without bytecode and other stages, so that the project stays unchanged."""
     ignored = shutil.ignore_patterns("__pycache__", "deployments", "deployed")
     for name in SHIPPED:
         source = template.ROOT / name
@@ -81,8 +76,6 @@ def _copy_sources(work: Path) -> None:
         else:
             work.mkdir(exist_ok=True)
             shutil.copy(source, work / name)
-    lock = work / "requirements.txt"
-    lock.write_text(locks.for_lambda(lock.read_text()))
     forget_names(Folder(work / ".chalice"))
 
 

@@ -14,7 +14,6 @@ import sys
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,22 +26,8 @@ NOTES = "RELEASE_NOTES.md"
 BUILD_SDIST = "import sys; from hatchling.build import build_sdist; build_sdist(sys.argv[1])"
 BUILDS = (("a", 0o022), ("another/folder", 0o077))
 """The folder and the umask of each build."""
-HEADING = re.compile(r"^## (?:\[(?P<version>\d+\.\d+\.\d+)\] - (?P<date>\S+)|\[Unreleased\])$")
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)#]+)[^)]*\)")
 """A link to another file of the project."""
-
-
-class ChangelogError(Exception):
-    """A version has no section, or a heading has another form than `## [1.0.0] - 2026-11-23`."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A version with its date, or what is not released yet, and its text."""
-
-    version: str
-    released: date | None
-    text: str
 
 
 @dataclass(frozen=True)
@@ -61,7 +46,7 @@ def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
     given = parser.parse_args(arguments)
     try:
         release(root, given.out, given.wheels.absolute())
-    except (ChangelogError, ReleaseError, WrongPythonError, OSError) as error:
+    except (ReleaseError, WrongPythonError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write("".join(f"{path}\n" for path in sorted(given.out.iterdir())))
@@ -71,8 +56,7 @@ def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
 def release(root: Path, out: Path, wheels: Path) -> None:
     """Make and check the files of the release of a checkout. Raises `ReleaseError`."""
     refuse_dirty(root)
-    section = find_release((root / "CHANGELOG.md").read_text(), VERSION)
-    notes = without_relative_links(section.text)
+    notes = find_notes((root / "CHANGELOG.md").read_text(), VERSION)
     python = bytecode.find_python(os.environ)
     if python is None:
         raise ReleaseError(
@@ -99,40 +83,23 @@ def refuse_dirty(root: Path) -> None:
         )
 
 
-def read_sections(changelog: str) -> list[Section]:
-    """Return the sections of a changelog. Raises `ChangelogError`."""
-    _, *parts = re.split(r"^(?=## )", changelog, flags=re.MULTILINE)
-    return [_read_section(part) for part in parts]
+def find_notes(changelog: str, version: str) -> str:
+    """Return the section of a released version, without relative links, which is read elsewhere.
 
-
-def find_release(changelog: str, version: str) -> Section:
-    """Return the section of a version that has a date. Raises `ChangelogError`."""
-    for section in read_sections(changelog):
-        if section.version == version:
-            return section
-    raise ChangelogError(
-        f"CHANGELOG.md has no section of version {version}: add `## [{version}] - YYYY-MM-DD`, or"
-        " change chalicelib/version.py"
-    )
-
-
-def _read_section(part: str) -> Section:
-    heading, _, text = part.partition("\n")
-    found = HEADING.fullmatch(heading)
+    Raises `ReleaseError`.
+    """
+    heading = rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n"
+    found = re.search(heading + r"(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     if found is None:
-        raise ChangelogError(
-            f"the heading {heading!r} of CHANGELOG.md must be `## [Unreleased]`, or have the form"
-            " `## [1.0.0] - 2026-11-23`"
+        raise ReleaseError(
+            f"CHANGELOG.md has no section of version {version}: add `## [{version}] - YYYY-MM-DD`,"
+            " or change chalicelib/version.py"
         )
-    try:
-        released = date.fromisoformat(found["date"]) if found["date"] else None
-    except ValueError as error:
-        raise ChangelogError(f"the date of {heading!r} in CHANGELOG.md: {error}") from error
-    return Section(found["version"] or "Unreleased", released, text.strip() + "\n")
+    return _name_files(found[1].strip() + "\n")
 
 
-def without_relative_links(text: str) -> str:
-    """Return a text that names the files of its links, because it is read elsewhere."""
+def _name_files(text: str) -> str:
+    """Return a text that names the files of its links."""
     return LINK.sub(lambda link: link[1] if link[1] == link[2] else f"{link[1]} ({link[2]})", text)
 
 

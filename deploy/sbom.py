@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def describe_package(package: Path) -> str:
     digest = hashlib.sha256(package.read_bytes()).hexdigest()
     return _write(
         _project([_hash(digest)]),
-        [*_read("requirements.txt", locks.LAMBDA), *chalice],
+        chalice,
         [*map(_provided_package, LAMBDA_PACKAGES), _runtime()],
     )
 
@@ -43,9 +43,8 @@ def describe_standalone() -> str:
     return _write(_project(), _read("requirements/standalone.txt"))
 
 
-def _read(lock: str, environment: Mapping[str, str] = locks.HERE) -> list[LockedPackage]:
-    parts = locks.read(template.ROOT / lock)
-    return [part for part in parts if part.is_installed(environment)]
+def _read(lock: str) -> list[LockedPackage]:
+    return [part for part in locks.read(template.ROOT / lock) if part.is_installed()]
 
 
 def _write(

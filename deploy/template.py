@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 
-from deploy.conditions import ALL_FEATURES, decide
+from deploy.conditions import ALL_FEATURES, Template, decide
 
 ROOT = Path(__file__).parent.parent
 RESOURCES = ROOT / ".chalice" / "resources.yaml"
@@ -25,8 +25,6 @@ PROTECTIONS = ("DeletionProtectionEnabled", "VersioningConfiguration")
 """The properties that keep data. A bucket with earlier versions of objects can't be deleted."""
 SUB_REFERENCE = re.compile(r"\$\{([A-Za-z0-9:.]+)\}")
 """A reference in the text of an `Fn::Sub`."""
-
-Template: TypeAlias = dict[str, Any]
 
 
 class AliasFreeDumper(yaml.CSafeDumper):

@@ -27,8 +27,8 @@ from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from simulation.environment import ROOT
 from simulation.raw_http import complete, receive
-from vumi.operate.exchange import formats
-from vumi.operate.exchange.files import LineWriter
+from simulation.server_process import start_client
+from vumi.operate.exchange.files import LineWriter, header
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
 """The addresses of attackers, which are not those of visitors."""
@@ -337,7 +337,7 @@ def prepare(folder: Path) -> None:
     badge = {"count": 24_000 * DAYS, "watermark": round(now.timestamp() * 1_000), "today": today}
     file = BytesIO()
     writer = LineWriter(file)
-    writer.write(formats.header("one machine", Settings(), now.timestamp()))
+    writer.write(header("one machine", Settings(), now.timestamp()))
     writer.write({"type": "badge", "id": DEAR, **badge, "version": 1, "created": 1})
     for day in days:
         writer.write({"type": "day", "id": DEAR, "views": 24_000, **day})
@@ -364,13 +364,7 @@ class Attack:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the attack in its own process, which ends by itself."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "simulation.attacks"], cwd=ROOT, stdin=subprocess.PIPE
-        )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(asdict(self)).encode())
-        process.stdin.close()
-        return process
+        return start_client("simulation.attacks", asdict(self))
 
     def run(self) -> None:
         """Attack until the time is over."""

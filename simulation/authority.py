@@ -25,27 +25,13 @@ class Authority:
     def create(cls, folder: Path) -> Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _certificate("test authority", "test authority", key)
-        usage = x509.KeyUsage(
-            digital_signature=False,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            key_cert_sign=True,
-            crl_sign=True,
-            encipher_only=False,
-            decipher_only=False,
-        )
+        usage = x509.KeyUsage(*[False] * 5, *[True] * 2, *[False] * 2)  # certificates, lists
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)  # noqa: FBT003
         builder = builder.add_extension(usage, critical=True)
         return cls(folder, key, builder.sign(key, hashes.SHA256()))
 
     def trusted(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        context.load_verify_locations(
-            cadata=self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-        )
-        return context
+        return ssl.create_default_context(cafile=self.file())
 
     def file(self) -> Path:
         """Write the certificate to a file, for `SSL_CERT_FILE`."""

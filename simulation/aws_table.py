@@ -17,7 +17,7 @@ from botocore.session import get_session
 from moto import mock_aws
 
 from chalicelib.aws.clients import CONFIG, aws_client
-from chalicelib.aws.connections import Answer
+from chalicelib.aws.connections import HttpReply
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.json_client import JsonClient, json_client
 from deploy import template
@@ -105,12 +105,12 @@ def moto_table() -> Iterator[DynamoTable]:
 def moto_client(service: str, client: Any) -> JsonClient:
     """Return the client of Lambda functions. Its requests go to moto as those of another client."""
 
-    def send(headers: Mapping[str, str], body: bytes) -> Answer:
+    def send(headers: Mapping[str, str], body: bytes) -> HttpReply:
         url = f"{client.meta.endpoint_url}/"
         request = AWSRequest("POST", url, headers=headers, data=body)
         answers = client.meta.events.emit("before-send", request=request.prepare())
         answered = first_non_none_response(answers)
-        return Answer(answered.status_code, answered.headers, answered.content)
+        return HttpReply(answered.status_code, answered.headers, answered.content)
 
     return json_client(service, os.environ, time.time, send)
 

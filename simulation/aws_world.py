@@ -13,28 +13,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.counting import keys
-from chalicelib.counting.folding import Folder
+from chalicelib.counting.folding import BadgeFold
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View, earliest, milliseconds
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import View, ViewMessages
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Due, Item, Key, number, text
+from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
+from chalicelib.ulids import earliest, milliseconds
 from chalicelib.units import Seconds, WholeSeconds
 from simulation import aws_events as events
 from simulation.faults import Crash
 from simulation.milestones import before_writes
 from simulation.operations import Operation
 from simulation.resources import GivenResources
+from simulation.tables import InterceptedTable
 from simulation.world import GET_SECONDS, MIDNIGHT, World
 
 Result = TypeVar("Result")
@@ -46,13 +48,16 @@ LAST = keys.VIEW + "~"
 PUT_SECONDS = 60.0
 """The timeout of `put_views` on Lambda."""
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
-MALFORMED_RECORDS: list[dict[str, Any]] = [
+OTHER_RECORDS: list[dict[str, Any]] = [
     {},
     {"eventName": "REMOVE"},
     {"eventName": "REMOVE", "userIdentity": events.BY_TTL, "dynamodb": {"Keys": {"PK": {}}}},
     events.removal(1, "WINDOW#x#plain", "WINDOW"),
     events.removal(1, "WINDOW#1", "WINDOW"),
+    events.removal(5, *keys.view("plain", "01ARZ3NDEKTSV4RRFFQ69G5FAV")),
+    events.removal(5, *keys.summary("plain")),
 ]
+"""Records that are no removals of a marker, so they must count nothing."""
 
 
 @dataclass(frozen=True)
@@ -88,26 +93,28 @@ class Message:
     view: View | None
 
 
-class Paused:
-    """A `Table` and a `Queue`; other operations run before each call, and the call may fail."""
+class Paused(InterceptedTable):
+    """A `Table`; other operations run before each call, and the call may fail."""
 
     def __init__(self, world: AwsWorld) -> None:
         self._world = world
 
-    def get(self, key: Key) -> Item | None:
-        return self._world.read(lambda: self._world.engine.get(key))
+    @property
+    def engine(self) -> Table:
+        return self._world.engine
 
-    def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        return self._world.read(lambda: self._world.engine.get_all(keys))
-
-    def query(self, partition: str, **how: Any) -> list[Item]:
-        return self._world.read(lambda: self._world.engine.query(partition, **how))
-
-    def query_due(self, batch: str, **how: Any) -> list[Due]:
-        return self._world.engine.query_due(batch, **how)
-
-    def count(self, partition: str, **how: Any) -> int:
-        return self._world.read(lambda: self._world.engine.count(partition, **how))
+    def read(self, method: str, operation: Callable[[], Result]) -> Result:
+        del method
+        looking = self._world.looking()
+        try:
+            result = self._world.call(operation)
+        except StorageError:
+            if looking:
+                looking.is_unread = True
+            raise
+        if looking:
+            looking.last_read = self._world.moment
+        return result
 
     def write(self, *writes: Write) -> None:
         self._world.call(partial(self._world.store, writes))
@@ -123,26 +130,19 @@ class Paused:
         if left:
             raise NotStored(left, "unprocessed")
 
-    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
-        assert not delay
-        self._world.call(partial(self._world.accept, body))
 
-    def send_all(self, messages: Sequence[ports.Message]) -> None:
-        for message in messages:
-            self.send(message.body)
+class PausedQueue:
+    """A `Queue`; other operations run before each call, and the call may fail."""
 
-
-class Deliveries:
-    """The queue of deliveries, which may fail and forgets its messages, because the sweep goes."""
-
-    def __init__(self, world: AwsWorld) -> None:
-        self._world = world
+    def __init__(self, world: AwsWorld, accept: Callable[[str], None]) -> None:
+        self._world, self._accept = world, accept
 
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self.send_all([ports.Message(body, delay)])
 
-    def send_all(self, _: Sequence[ports.Message]) -> None:
-        self._world.call(lambda: None)
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        for message in messages:
+            self._world.call(partial(self._accept, message.body))
 
 
 class AwsWorld(World):
@@ -158,14 +158,14 @@ class AwsWorld(World):
         self.expiring: dict[Key, WholeSeconds] = {}
         self.stream: list[dict[str, Any]] = []
         self._sequence = 10**20
-        paused = Paused(self)
-        self.table = paused
+        self.table = Paused(self)
         self.resources = GivenResources(
             settings=self.settings,
             clock=self.clock,
-            table=paused,
-            views_queue=ViewMessages(paused),
-            webhooks=EventSchedule(lambda: Deliveries(self), self.clock),
+            table=self.table,
+            views_queue=ViewMessages(PausedQueue(self, self.accept)),
+            # The deliveries of events are forgotten, because the sweep sends them again.
+            webhooks=EventSchedule(lambda: PausedQueue(self, lambda _: None), self.clock),
         )
         resources.use(self.resources)
 
@@ -178,18 +178,6 @@ class AwsWorld(World):
             super().run(steps)
         finally:
             resources.use(None)
-
-    def read(self, operation: Callable[[], Result]) -> Result:
-        looking = self.looking()
-        try:
-            result = self.call(operation)
-        except StorageError:
-            if looking:
-                looking.is_unread = True
-            raise
-        if looking:
-            looking.last_read = self.moment
-        return result
 
     def call(self, operation: Callable[[], Result]) -> Result:
         """Run a storage call after other operations have gone on."""
@@ -254,6 +242,7 @@ class AwsWorld(World):
 
     def deliver(self, batch: Sequence[Message]) -> None:
         """Deliver a batch of SQS to `put_views`, sometimes with a malformed message."""
+        self.messages = [one for one in self.messages if one not in batch]
         bodies: dict[str, Message] = {f"m-{place}": one for place, one in enumerate(batch)}
         if self.random.random() < 0.05:
             malformed = self.random.choice(MALFORMED_BODIES)
@@ -319,16 +308,8 @@ class AwsWorld(World):
         return milliseconds(key.sk.removeprefix(keys.VIEW)) <= summary.watermark
 
     def disturb(self) -> None:
-        """Add a record to the stream that is no removal of a marker, so it must count nothing."""
-        some_ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-        record = self.random.choice(
-            [
-                *MALFORMED_RECORDS,
-                events.removal(5, keys.partition("plain"), keys.VIEW + some_ulid),
-                events.removal(5, *keys.summary("plain")),
-            ]
-        )
-        self.stream.append(record)
+        """Add a record to the stream that must count nothing."""
+        self.stream.append(self.random.choice(OTHER_RECORDS))
 
     def pass_time(self) -> None:
         """Let some time pass."""
@@ -337,15 +318,6 @@ class AwsWorld(World):
 
     def due(self) -> list[Message]:
         return [message for message in self.messages if message.visible_at <= self.now]
-
-    def step(self) -> None:
-        """Do one step, mostly the next storage call of an operation under way."""
-        chance, under_way = self.random, self.scheduler.under_way
-        if under_way and chance.random() > 0.35:
-            self.scheduler.step(self.now)
-            return
-        happens = chance.choices(list(HAPPENINGS), list(HAPPENINGS.values()))[0]
-        happens(self)
 
     def rest(self) -> None:
         """End all operations, deliver every message, and remove and fold every marker."""
@@ -366,9 +338,7 @@ class AwsWorld(World):
         if removal < delivery:
             self.expire()
         else:
-            batch = self.due()[:10]
-            self.messages = [one for one in self.messages if one not in batch]
-            self.deliver(batch)
+            self.deliver(self.due()[:10])
 
     def _next_ttl(self) -> Seconds:
         """Return the time at which the first marker expires."""
@@ -380,9 +350,10 @@ class AwsWorld(World):
         """Fold all badges as the operator does if removals were lost, and check law 1."""
         if self.scenario.loss:
             self.now += 2 * self.windows.grace + self.windows.window
-            folder = Folder(self.engine, self.windows, lambda: self.now, self.resources.webhooks)
+            webhooks = self.resources.webhooks
+            counting = Counting(self.engine, self.windows, lambda: self.now, webhooks=webhooks)
             for badge_id in self.names():
-                folder.fold_all(badge_id)
+                BadgeFold(counting, badge_id).fold_all()
         for badge_id in self.names():
             summary = read(self.engine, badge_id)
             first = keys.VIEW + earliest(summary.watermark + 1)
@@ -399,7 +370,6 @@ class AwsWorld(World):
     def something_is_delivered(self) -> None:
         if due := self.due():
             batch = self.random.sample(due, min(len(due), self.random.choice([1, 1, 2, 5, 10])))
-            self.messages = [one for one in self.messages if one not in batch]
             self.deliver(batch)
 
     def something_is_folded(self) -> None:
@@ -409,13 +379,13 @@ class AwsWorld(World):
             batch, self.stream = self.stream[:cut], self.stream[cut:]
             self.fold(batch)
 
-
-HAPPENINGS: Mapping[Callable[[AwsWorld], None], float] = {
-    AwsWorld.somebody_visits: 25,
-    AwsWorld.something_is_delivered: 20,
-    AwsWorld.pass_time: 10,
-    AwsWorld.expire: 6,
-    AwsWorld.something_is_folded: 8,
-    AwsWorld.disturb: 1,
-    AwsWorld.an_owner_asks: 3,
-}
+    goes_on = 0.65
+    happenings: ClassVar = {
+        somebody_visits: 25,
+        something_is_delivered: 20,
+        pass_time: 10,
+        expire: 6,
+        something_is_folded: 8,
+        disturb: 1,
+        World.an_owner_asks: 3,
+    }

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ulid import ULID
-
 from chalicelib.storage.retry import Retry
-from chalicelib.units import Seconds
+from chalicelib.ulids import earliest
+from chalicelib.units import Seconds, to_milliseconds
 
 NOON: Seconds = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
 
@@ -50,4 +49,4 @@ class FakeTime:
 
 def ulid_of(taken: Seconds, tail: str = "0" * 16) -> str:
     """Return a ULID for a time, with a fixed random part."""
-    return str(ULID.from_timestamp(taken))[:10] + tail
+    return earliest(to_milliseconds(taken))[:10] + tail

@@ -21,7 +21,7 @@ from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Milliseconds, Seconds
-from simulation.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
+from simulation.faults import Fault, Faults, FaultyQueue, FaultyTable, under
 from simulation.scheduled_events import fire
 
 SCHEDULE = (5.0, 600.0)
@@ -109,13 +109,13 @@ class EventsWorld:
     def accept(self, name: str, at: Milliseconds, faults: Sequence[Fault] = ()) -> None:
         """Accept an event by a request that is always the same for one name."""
         event = Event(name, at, START, Target(TargetKind.LOG), "{}", request=f"{name} at {at}")
-        with self._under(faults), suppress(schedule.IdTakenError):
+        with under(self.faults, faults), suppress(schedule.IdTakenError):
             schedule.accept(event, self._table, self._queue, self.now)
             self.accepted.add(name)
 
     def cancel(self, name: str, faults: Sequence[Fault] = ()) -> None:
         """Cancel an event; after the answer no delivery may begin or be under way."""
-        with self._under(faults), suppress(schedule.EventError):
+        with under(self.faults, faults), suppress(schedule.EventError):
             schedule.cancel(self._table, self._claims, name, self.now)
             assert not self.under_way[name], "cancelled while it is delivered"
             assert name not in self.succeeded
@@ -123,7 +123,7 @@ class EventsWorld:
 
     def sweep(self, faults: Sequence[Fault] = (), ahead: Milliseconds = 0) -> None:
         """Sweep with a clock that is `ahead` of the others."""
-        with self._under(faults):
+        with under(self.faults, faults):
             sweep.sweep(self._table, self._groups, self.now + ahead)
 
     def _check_written(self, writes: Sequence[Write]) -> None:
@@ -138,7 +138,7 @@ class EventsWorld:
     def distribute(self, faults: Sequence[Fault] = ()) -> None:
         """Deliver every message of the sweep, even if it was delivered before."""
         for body in self.group_mail.ready():
-            with self._under(faults):
+            with under(self.faults, faults):
                 sweep.distribute(sweep.group_in(body), self._queue, self.now)
 
     def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
@@ -151,7 +151,7 @@ class EventsWorld:
             self._fire(body, ())
 
     def _fire(self, body: str, faults: Sequence[Fault]) -> None:
-        with self._under(faults):
+        with under(self.faults, faults):
             claimed = self._firing.claim(events.event_id_in(body))
             if claimed is not None:
                 try:
@@ -253,6 +253,3 @@ class EventsWorld:
         assert event.tries >= len(self.deliveries[name]) or event.tries == len(event.attempts)
         record = iter([attempt.started for attempt in event.attempts])
         assert all(started in record for started in self.deliveries[name]), "out of order"
-
-    def _under(self, faults: Sequence[Fault]) -> Faulty:
-        return Faulty(self.faults, faults)

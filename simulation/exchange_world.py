@@ -19,9 +19,9 @@ import boto3
 from moto import mock_aws
 
 from chalicelib.api import TABLE
-from chalicelib.counting import keys
-from chalicelib.counting.folding import Folder
-from chalicelib.counting.storing import Store
+from chalicelib.counting.folding import BadgeFold
+from chalicelib.counting.resources import Counting
+from chalicelib.counting.storing import store
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.events.consumers import DeliveryTask, delivery_over
@@ -29,7 +29,7 @@ from chalicelib.http import query, tokens
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.settings import Settings
-from chalicelib.storage.items import Item, text
+from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
 from simulation.archives import FakeArchive
@@ -39,8 +39,7 @@ from simulation.installation import MemoryInstallation
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from vumi.operate.admin.installation import Installation
-from vumi.operate.exchange import files
-from vumi.operate.exchange.exporting import Export
+from vumi.operate.exchange import exporting, files
 from vumi.operate.exchange.restoring import Restore, Restored, RestoreOutcome
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.installations.stack import StackInstallation
@@ -80,7 +79,7 @@ class StoringQueue:
         """Store views; return those that fail."""
         one = self.installation
         windows = Windows.of(one.settings)
-        return set(Store(one.table, windows, one.view_clock, map).store(views))
+        return set(store(Counting(one.table, windows, one.view_clock), views))
 
 
 @dataclass
@@ -141,9 +140,9 @@ class ExchangeWorld:
     def fold(self) -> None:
         """Fold all badges."""
         windows = Windows.of(self.installation.settings)
-        folder = Folder(self.installation.table, windows, self.installation.view_clock)
+        counting = Counting(self.installation.table, windows, self.installation.view_clock)
         for badge_id in sorted(set(self.installation.viewed_ids())):
-            folder.fold_all(badge_id)
+            BadgeFold(counting, badge_id).fold_all()
 
     def deliver(self) -> None:
         """Deliver the messages of views in the file; those of views in between come again."""
@@ -248,10 +247,6 @@ class ExchangeWorld:
         """Return all items."""
         return list(self.installation.items())
 
-    def live_views(self) -> int:
-        """Count the items of views."""
-        return sum(text(item, "SK").startswith(keys.VIEW) for item in self.items())
-
 
 def _badge(badge_id: str) -> str:
     return f"/api/v1/badges/{quote(badge_id, safe='')}"
@@ -261,9 +256,8 @@ def export(installation: Installation) -> bytes:
     """Export everything."""
     file = BytesIO()
     with installation.open_source() as source:
-        job = Export(source, installation.settings, installation.clock())
-        for _ in job.run(files.LineWriter(file)):
-            pass
+        writer = files.LineWriter(file)
+        list(exporting.export(source, installation.settings, installation.clock(), writer))
     return file.getvalue()
 
 
@@ -271,13 +265,12 @@ def restore(
     installation: Installation,
     exported: bytes,
     *,
-    replace: bool = False,
     dry_run: bool = False,
     tokens: bool = True,
 ) -> list[Restored]:
     """Import an export."""
     file = files.read("FILE", BytesIO(exported))
-    return list(Restore(installation, replace, dry_run, tokens).run(file))
+    return list(Restore(installation, dry_run, tokens).run(file))
 
 
 def outcomes(restored: Sequence[Restored]) -> set[RestoreOutcome]:

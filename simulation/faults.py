@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from chalicelib.storage.errors import StorageError, Unavailable
-from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Message, NotSent, NotStored, Queue, Table
 from chalicelib.storage.writes import Put, Write
 from chalicelib.units import Seconds
+from simulation.tables import InterceptedTable
 
 Result = TypeVar("Result")
 
@@ -46,9 +48,10 @@ class Faults:
         rest, self._plan = self._plan, []
         return rest
 
-    def take(self, fault: Fault) -> bool:
-        """Return whether this fault is the next one, and remove it from the plan if it is."""
-        return bool(self._plan[:1] == [fault] and self._plan.pop(0))
+    def leave(self, number: int) -> int:
+        """Return how many of the parts of a call are left undone, and remove that fault."""
+        is_partly = self._plan[:1] == [Fault.PARTLY] and self._plan.pop(0)
+        return number // 2 + 1 if is_partly else 0
 
     def call(self, operation: Callable[[], Result]) -> Result:
         fault = self._plan.pop(0) if self._plan else Fault.NONE
@@ -68,7 +71,7 @@ class Faults:
         return result
 
 
-class FaultyTable:
+class FaultyTable(InterceptedTable):
     """A `Table` of which every call may fail; it reports writes to `on_written`."""
 
     def __init__(
@@ -78,26 +81,19 @@ class FaultyTable:
         self._faults = faults
         self._on_written = on_written
 
-    def get(self, key: Key) -> Item | None:
-        return self._faults.call(lambda: self._table.get(key))
+    @property
+    def engine(self) -> Table:
+        return self._table
 
-    def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        return self._faults.call(lambda: self._table.get_all(keys))
-
-    def query(self, partition: str, **how: Any) -> list[Item]:
-        return self._faults.call(lambda: self._table.query(partition, **how))
-
-    def query_due(self, batch: str, **how: Any) -> list[Due]:
-        return self._faults.call(lambda: self._table.query_due(batch, **how))
-
-    def count(self, partition: str, **how: Any) -> int:
-        return self._faults.call(lambda: self._table.count(partition, **how))
+    def read(self, method: str, operation: Callable[[], Result]) -> Result:
+        del method
+        return self._faults.call(operation)
 
     def write(self, *writes: Write) -> None:
         self._faults.call(lambda: self._write(writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
-        left = len(items) // 2 + 1 if self._faults.take(Fault.PARTLY) else 0
+        left = self._faults.leave(len(items))
         self._faults.call(lambda: self._put(items[left:]))
         if items[:left]:
             raise NotStored(items[:left], "unprocessed")
@@ -122,26 +118,20 @@ class FaultyQueue:
         self._faults.call(lambda: self._queue.send(body, delay=delay))
 
     def send_all(self, messages: Sequence[Message]) -> None:
-        left = len(messages) // 2 + 1 if self._faults.take(Fault.PARTLY) else 0
+        left = self._faults.leave(len(messages))
         self._faults.call(lambda: self._queue.send_all(messages[left:]))
         if messages[:left]:
             raise NotSent(messages[:left], "unprocessed")
 
 
-class Faulty:
-    """A context in which a process may end or fail, if faults are planned."""
-
-    def __init__(self, faults: Faults, plan: Sequence[Fault]) -> None:
-        self._faults = faults
-        self._plan = plan
-
-    def __enter__(self) -> None:
-        self._before = self._faults.put_aside()
-        self._faults.plan(self._plan)
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
-        self._faults.plan(self._before)
-        if kind is not None and issubclass(kind, Crash | StorageError):
-            assert self._plan, "nothing may fail without a fault"
-            return True
-        return False
+@contextmanager
+def under(faults: Faults, plan: Sequence[Fault]) -> Iterator[None]:
+    """Run a process that may end or fail, if faults are planned."""
+    before = faults.put_aside()
+    faults.plan(plan)
+    try:
+        yield
+    except (Crash, StorageError):
+        assert plan, "nothing may fail without a fault"
+    finally:
+        faults.plan(before)

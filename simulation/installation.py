@@ -13,7 +13,7 @@ from io import BytesIO
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
-from chalicelib.counting.folding import Folder
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
@@ -36,7 +36,6 @@ class MemoryInstallation:
     """A `vumi.operate.admin.installation.Installation` in memory."""
 
     memory: MemoryTable = field(default_factory=MemoryTable)
-    name: str = "the memory"
     settings: Settings = field(default_factory=Settings)
     archive: FakeArchive = field(default_factory=FakeArchive)
     views_queue: Queue = field(default_factory=FakeQueue)
@@ -46,10 +45,12 @@ class MemoryInstallation:
     event_queues: dict[str, Queue] = field(default_factory=dict)
     sleep: Callable[[Seconds], None] = lambda _: None
     view_times: list[Seconds] = field(default_factory=list)
+    faulty: Table | None = None
+    """A table over the memory, which fails or lets others write."""
 
     @property
     def table(self) -> Table:
-        return self.memory
+        return self.faulty or self.memory
 
     @property
     def view_clock(self) -> Callable[[], Seconds]:
@@ -59,8 +60,8 @@ class MemoryInstallation:
         self.view_times.append(at)
 
     @property
-    def folder(self) -> Folder:
-        return Folder(self.table, Windows.of(self.settings), self.clock)
+    def counting(self) -> Counting:
+        return Counting(self.table, Windows.of(self.settings), self.clock)
 
     def event_queue(self, name: str) -> Queue | None:
         return self.event_queues.get(name)

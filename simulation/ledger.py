@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from chalicelib.counting.summary import hour_of
-from chalicelib.counting.view import milliseconds
+from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds
 
 

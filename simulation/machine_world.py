@@ -8,11 +8,11 @@ with everything at each of its storage calls. To kill the process, the world ope
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.view import View
@@ -20,13 +20,15 @@ from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.limits import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Seconds
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import Moment
 from simulation.standalone import standalone
+from simulation.tables import InterceptedTable
 from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.operate.check.check import check_content
@@ -38,7 +40,7 @@ from vumi.workers.changes import ChangeDelivery
 from vumi.workers.events import MILESTONES_QUEUE
 from vumi.workers.expiry import Expiry
 from vumi.workers.messages import MessageDelivery
-from vumi.workers.views import CommitViewQueue, ViewWorker
+from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")
 
@@ -73,35 +75,25 @@ class FaultyDatabase(Database):
         return write() if self.world is None else self.world.call(write)
 
 
-class Paused:
+class Paused(InterceptedTable):
     """The `Table` of an owner's request; other operations run before each of its calls."""
 
     def __init__(self, world: MachineWorld) -> None:
         self._world = world
 
-    def get(self, key: Key) -> Item | None:
-        self._world.scheduler.pause()
-        return self._world.engine.get(key)
+    @property
+    def engine(self) -> Table:
+        return self._world.engine
 
-    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+    def read(self, method: str, operation: Callable[[], Result]) -> Result:
+        del method
         self._world.scheduler.pause()
-        return self._world.engine.get_all(keys)
-
-    def query(self, partition: str, **how: Any) -> list[Item]:
-        self._world.scheduler.pause()
-        return self._world.engine.query(partition, **how)
-
-    def query_due(self, batch: str, **how: Any) -> list[Due]:
-        return self._world.engine.query_due(batch, **how)
-
-    def count(self, partition: str, **how: Any) -> int:
-        self._world.scheduler.pause()
-        return self._world.engine.count(partition, **how)
+        return operation()
 
     def write(self, *writes: Write) -> None:
         self._world.scheduler.pause()
         try:
-            self._world.engine.write(*writes)
+            self.engine.write(*writes)
         except Crash:
             self._world.restart()
             raise
@@ -110,7 +102,7 @@ class Paused:
                 self._world.note_life(write)
 
     def put_all(self, items: Sequence[Item]) -> None:
-        self._world.engine.put_all(items)
+        self.engine.put_all(items)
 
 
 class MachineWorld(World):
@@ -198,14 +190,6 @@ class MachineWorld(World):
         self._views[view.ulid] = view
 
     # steps
-
-    def step(self) -> None:
-        chance, under_way = self.random, self.scheduler.under_way
-        if under_way and chance.random() < 0.3:
-            self.scheduler.step(self.now)
-            return
-        happens = chance.choices(list(HAPPENINGS), list(HAPPENINGS.values()))[0]
-        happens(self)
 
     def visitors_come(self) -> None:
         """Let visitors share a commit that stores their views; if it fails, each gets their own."""
@@ -322,8 +306,20 @@ class MachineWorld(World):
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.database.read(sql)
 
+    goes_on = 0.3
+    happenings: ClassVar = {
+        visitors_come: 30,
+        a_loop_steps: 40,
+        the_clock_is_set: 12,
+        the_process_is_killed: 1,
+        a_malformed_message_comes: 1,
+        dead_letters_are_sent_again: 1,
+        the_disk_fills_or_empties: 1,
+        World.an_owner_asks: 4,
+    }
 
-class NotingViewQueue(CommitViewQueue):
+
+class NotingViewQueue(CommitBuffer):
     """A queue of views that reports each sent view to the world."""
 
     world: MachineWorld
@@ -331,15 +327,3 @@ class NotingViewQueue(CommitViewQueue):
     def send(self, view: View) -> None:
         self.world.note_sent(view)
         super().send(view)
-
-
-HAPPENINGS: Mapping[Callable[[MachineWorld], None], float] = {
-    MachineWorld.visitors_come: 30,
-    MachineWorld.a_loop_steps: 40,
-    MachineWorld.the_clock_is_set: 12,
-    MachineWorld.the_process_is_killed: 1,
-    MachineWorld.a_malformed_message_comes: 1,
-    MachineWorld.dead_letters_are_sent_again: 1,
-    MachineWorld.the_disk_fills_or_empties: 1,
-    MachineWorld.an_owner_asks: 4,
-}

@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
+from chalicelib.api import ProcessResources
 from chalicelib.counting import keys
 from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
@@ -21,7 +22,6 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OPERATOR
 from chalicelib.owners.places import Place
 from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
-from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import text
@@ -54,7 +54,7 @@ class OwnersWorld(Protocol):
     settings: Settings
     ledger: Ledger
     milestones: MilestoneLaw
-    resources: Resources
+    resources: ProcessResources
 
     @property
     def moment(self) -> Moment: ...

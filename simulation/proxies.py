@@ -7,11 +7,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from simulation.environment import ROOT, free_port
+from simulation.environment import ROOT
 from simulation.server_process import START_SECONDS
 
 EXAMPLES = ROOT / "examples"
@@ -105,24 +105,6 @@ def started(
     finally:
         process.terminate()
         process.wait(START_SECONDS)
-
-
-def started_plain(
-    name: str, folder: Path, port: int, upstream: str
-) -> AbstractContextManager[None]:
-    """Run a proxy with its example, but for HTTP, to the host `h`, on a port."""
-    variables = {"SITE": "http://h", "UPSTREAM": upstream}
-    if name == "caddy":
-        return started(caddy_example(folder, free_port(), port), folder, port, variables)
-    certificates = "/etc/letsencrypt/live/badges.example.com"
-    changes = {
-        "listen 80;": f"listen 127.0.0.1:{free_port()};",
-        "listen 443 ssl http2;": f"listen 127.0.0.1:{port};",
-        f"    ssl_certificate {certificates}/fullchain.pem;\n": "",
-        f"    ssl_certificate_key {certificates}/privkey.pem;\n": "",
-        "server 127.0.0.1:8000;": f"server {upstream};",
-    }
-    return started(nginx_example(folder, changes), folder, port)
 
 
 def accepts(port: int) -> bool:

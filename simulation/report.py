@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-END = "<!-- until here -->\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +22,6 @@ class Report:
         return "\n".join(
             [f"## {self.title}\n", *_table(self.head, self.rows), "", *notes, *failure]
         )
-
-
-def judged(aim: str, *, met: bool) -> str:
-    """Return an aim, and whether it was met."""
-    return f"{aim}: {'met' if met else 'missed'}"
-
-
-def publish(printed: str, files: Sequence[str], begin: str) -> None:
-    """Print tables, and put them into files."""
-    sys.stdout.write(printed)
-    for file in map(Path, files):
-        file.write_text(put_into(file.read_text(), printed, begin))
-
-
-def put_into(document: str, printed: str, begin: str) -> str:
-    """Replace the tables between `begin` and `END` in a document."""
-    before, rest = document.split(begin)
-    return f"{before}{begin}{printed}{END}{rest.split(END)[1]}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

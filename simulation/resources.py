@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from chalicelib.concurrency import MapParallel
-from chalicelib.counting.view_queue import ViewQueue
+from chalicelib.counting.view import ViewQueue
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http.refusals import RefusalLog

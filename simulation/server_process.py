@@ -1,7 +1,11 @@
-"""`python -m vumi` as a process, which tests, bench and chaos start, kill and start again."""
+"""`python -m vumi` as a process, which tests, bench and chaos start, kill and start again.
+
+Their clients are processes too, with an interpreter of their own.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
@@ -51,6 +55,28 @@ def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """
     own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
     return {**os.environ, **own, **settings}
+
+
+def start_client(module: str, given: object) -> subprocess.Popen[bytes]:
+    """Start a module, which reads `given` as JSON from its standard input and ends by itself."""
+    process = subprocess.Popen([sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603
+    assert process.stdin is not None
+    with process.stdin as stdin:
+        stdin.write(json.dumps(given).encode())
+    return process
+
+
+def run_client(module: str, given: object) -> Any:
+    """Run a module, which reads `given` as JSON and prints its result as JSON."""
+    finished = subprocess.run(  # noqa: S603  a module of this project
+        [sys.executable, "-m", module],
+        input=json.dumps(given),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(finished.stdout)
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from vumi.resources import StandaloneResources
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.views import CommitViewQueue
+from vumi.workers.views import CommitBuffer
 
 
 def standalone(
     database: Database,
-    views_queue: CommitViewQueue,
+    views_queue: CommitBuffer,
     clock: Callable[[], Seconds],
     settings: Settings,
     room: Callable[[], Room] = lambda: Room.ALL,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
+
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -27,12 +30,40 @@ def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
             database.close()
 
 
+class InterceptedTable(ABC):
+    """A table of which every read goes through `read`, which gets the name of the method."""
+
+    @property
+    @abstractmethod
+    def engine(self) -> Table:
+        """The table itself."""
+
+    @abstractmethod
+    def read(self, method: str, operation: Callable[[], Result]) -> Result:
+        """Run a read."""
+
+    def get(self, key: Key) -> Item | None:
+        return self.read("get", lambda: self.engine.get(key))
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return self.read("get_all", lambda: self.engine.get_all(keys))
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        return self.read("query", lambda: self.engine.query(partition, **how))
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return self.read("query_due", lambda: self.engine.query_due(batch, **how))
+
+    def count(self, partition: str, **how: Any) -> int:
+        return self.read("count", lambda: self.engine.count(partition, **how))
+
+
 def _nothing(_: object) -> None:
     """Do nothing: the default step."""
 
 
 @dataclass
-class FaultyTable:
+class FaultyTable(InterceptedTable):
     """A table with steps before and after its calls; `written` and `put` record its writes.
 
     `before_read` gets the name of the method. A failure of `after_write` or `after_put` is a lost
@@ -48,24 +79,13 @@ class FaultyTable:
     written: list[tuple[Write, ...]] = field(default_factory=list)
     put: list[list[Item]] = field(default_factory=list)
 
-    def get(self, key: Key) -> Item | None:
-        self.before_read("get")
-        return self.table.get(key)
+    @property
+    def engine(self) -> Table:
+        return self.table
 
-    def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        self.before_read("get_all")
-        return self.table.get_all(keys)
-
-    def query(self, partition: str, **how: Any) -> list[Item]:
-        self.before_read("query")
-        return self.table.query(partition, **how)
-
-    def query_due(self, batch: str, **how: Any) -> list[Due]:
-        return self.table.query_due(batch, **how)
-
-    def count(self, partition: str, **how: Any) -> int:
-        self.before_read("count")
-        return self.table.count(partition, **how)
+    def read(self, method: str, operation: Callable[[], Result]) -> Result:
+        self.before_read(method)
+        return operation()
 
     def write(self, *writes: Write) -> None:
         self.written.append(writes)

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from zlib import crc32
 
-from chalicelib.counting import badge_count, keys
-from chalicelib.counting.folding import Folder
-from chalicelib.counting.storing import Failures, Store
-from chalicelib.counting.view import View, earliest
+from chalicelib.counting import badge_count, keys, storing
+from chalicelib.counting.folding import BadgeFold
+from chalicelib.counting.resources import Counting
+from chalicelib.counting.storing import Failures
+from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
+from chalicelib.ulids import earliest
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 from simulation.clocks import NOON
 
@@ -82,14 +84,19 @@ def shown(table: Table, badge_id: str = BADGE) -> int:
     return badge_count.read(table, badge_id).shown
 
 
+def counting(table: Table, now: Seconds) -> Counting:
+    """Return what counts views at a time, without webhooks."""
+    return Counting(table, WINDOWS, lambda: now)
+
+
 def store(table: Table, *views: View, now: Seconds = NOON) -> Failures:
     """Store views as `put_views` does."""
-    return Store(table, WINDOWS, lambda: now, map).store(views)
+    return storing.store(counting(table, now), views)
 
 
 def fold(table: Table, now: Seconds, badge_id: str = BADGE) -> int:
     """Fold all views of a badge that are older than the grace."""
-    return Folder(table, WINDOWS, lambda: now).fold_all(badge_id)
+    return BadgeFold(counting(table, now), badge_id).fold_all()
 
 
 @contextmanager

@@ -16,11 +16,10 @@ from itertools import pairwise
 from random import Random
 from typing import TypeAlias
 
-from ulid import ULID
-
 from chalicelib.storage.items import Item, Key, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete
+from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
@@ -33,9 +32,16 @@ from chalicelib.wallets.ledger import (
     SameWalletError,
     UnknownWalletError,
 )
-from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingKind, PostingOutcome, nonce
+from chalicelib.wallets.wallet import (
+    Entry,
+    Posting,
+    PostingKind,
+    PostingOutcome,
+    PostingResult,
+    nonce,
+)
 from simulation.archive_world import ArchiveWorld
-from simulation.faults import Fault, Faults, Faulty, FaultyTable
+from simulation.faults import Fault, Faults, FaultyTable, under
 
 START: Seconds = 1_800_000_000.0
 NOBODY = "7" * 26
@@ -46,15 +52,15 @@ CLOCKS: tuple[Seconds, ...] = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
 """The time by which the clock of each process is ahead."""
 PAGE = 2
 
-ClientAnswer: TypeAlias = Answer | type[PostingError]
+ClientAnswer: TypeAlias = PostingResult | type[PostingError]
 
 
 def answer_of(ledger: Ledger, posting: Posting) -> ClientAnswer:
     """Return the answer to a posting. Raises `StorageError` if there is none."""
     try:
-        return Answer(ledger.post(posting))
+        return PostingResult(ledger.post(posting))
     except RefusedError as refused:
-        return refused.answer
+        return refused.result
     except PostingError as error:
         return type(error)
 
@@ -95,7 +101,9 @@ class Books:
         for entry in self.all_entries:
             assert sorted(copies[entry.entry_id]) == sorted(entry.posting.wallets)
             item = self.nonces.get(nonce(entry.posting), {})
-            assert Answer.of(item, entry.posting) == Answer(entry), "an entry has no nonce"
+            assert PostingResult.of(item, entry.posting) == PostingResult(entry), (
+                "an entry has no nonce"
+            )
         assert sum(self.balances.values()) == self.deposited
         times = Counter(nonce(entry.posting) for entry in self.all_entries)
         assert set(times.values()) <= {1}, "money moved twice under one nonce"
@@ -110,7 +118,7 @@ class Books:
         postings = [entry.posting for entry in self.all_entries]
         return sum(one.amount for one in postings if one.kind is PostingKind.DEPOSIT)
 
-    def check_answers(self, answers: Sequence[Answer]) -> None:
+    def check_answers(self, answers: Sequence[PostingResult]) -> None:
         """Check that each posting that was done is in all its journals, a refused one in none."""
         ids = {entry.entry_id for entry in self.all_entries}
         for answer in answers:
@@ -183,8 +191,8 @@ class WalletsWorld:
         self.now = START
         self.users: set[str] = set()
         self.postings: list[Posting] = []
-        self.answers: list[Answer] = []
-        self.first: dict[Key, Answer] = {}
+        self.answers: list[PostingResult] = []
+        self.first: dict[Key, PostingResult] = {}
         self.archive = ArchiveWorld()
         self.readers: list[Reader] = []
         self._faulty = FaultyTable(table, self.faults, lambda _: None)
@@ -197,7 +205,7 @@ class WalletsWorld:
     def open(self, user: str, faults: Sequence[Fault] = ()) -> None:
         """Open a wallet for a user, who may have one already."""
         self.users.add(user)
-        with Faulty(self.faults, faults):
+        with under(self.faults, faults):
             try:
                 opened = opening.open_wallet(
                     self._faulty, user, to_milliseconds(self.now)
@@ -216,7 +224,7 @@ class WalletsWorld:
         """Ask for a posting; without a fault, check the answer against the table."""
         self.postings.append(posting)
         expected = self._expected(posting)
-        with Faulty(self.faults, faults):
+        with under(self.faults, faults):
             answer = answer_of(self._ledgers[process], posting)
             if not faults:
                 assert _matches(answer, expected)
@@ -229,7 +237,7 @@ class WalletsWorld:
 
     def _note(self, posting: Posting, answer: ClientAnswer) -> None:
         first = self.first.get(nonce(posting))
-        if isinstance(answer, Answer):
+        if isinstance(answer, PostingResult):
             assert answer.entry.posting == posting
             assert first in (None, answer), "a nonce was answered in two ways"
             self.first[nonce(posting)] = answer
@@ -245,7 +253,7 @@ class WalletsWorld:
         if posting.source == posting.target:
             return SameWalletError
         if item := self.table.get(nonce(posting)):
-            return Answer.of(item, posting) or NonceReusedError
+            return PostingResult.of(item, posting) or NonceReusedError
         if NOBODY in (posting.source, posting.target):
             return UnknownWalletError
         if posting.source and self.balance(posting.source) < posting.amount:
@@ -290,7 +298,7 @@ class WalletsWorld:
         for reader in self.readers:
             reader.check(entries_of(self.table, reader.wallet_id))
         for entry in books.all_entries:
-            ahead = ULID.from_str(entry.entry_id).timestamp - self.now
+            ahead = milliseconds(entry.entry_id) / 1000 - self.now
             assert ahead <= AHEAD_SECONDS + 0.001, "an id is ahead of every clock"
 
     def end(self) -> None:
@@ -320,5 +328,5 @@ def _places(ids: Sequence[str], item: Item) -> list[int]:
 
 def _matches(answer: ClientAnswer, expected: ClientAnswer | PostingOutcome) -> bool:
     if isinstance(expected, PostingOutcome):
-        return isinstance(answer, Answer) and answer.outcome is expected
+        return isinstance(answer, PostingResult) and answer.outcome is expected
     return answer == expected

@@ -13,24 +13,24 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from http import HTTPStatus
 from random import Random
-from typing import TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from chalicelib.api import TABLE
-from chalicelib.counting import keys
-from chalicelib.counting.count_at_once import AtOnceCounter
+from chalicelib.api import TABLE, ProcessResources
+from chalicelib.counting import count_at_once, keys
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
 from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
-from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
+from chalicelib.ulids import new_ulid
 from chalicelib.units import Seconds, to_milliseconds
 from simulation.faults import Crash
 from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
@@ -77,8 +77,12 @@ class World:
     engine: Table
     table: Table
     settings: Settings
-    resources: Resources
+    resources: ProcessResources
     faults: float
+    goes_on: ClassVar[float]
+    """The share of the steps that go on with an operation under way, if there is one."""
+    happenings: ClassVar[Mapping[Callable[[Any], None], float]]
+    """The other steps by their weights."""
 
     def __init__(
         self, seed: int, start: Seconds, skew: Seconds, ids: tuple[str, ...], *, has_owners: bool
@@ -242,8 +246,12 @@ class World:
     # a history
 
     def step(self) -> None:
-        """Do one step."""
-        raise NotImplementedError
+        """Do one step: the next storage call of an operation under way, or something new."""
+        chance, under_way = self.random, self.scheduler.under_way
+        if under_way and chance.random() < self.goes_on:
+            self.scheduler.step(self.now)
+        else:
+            chance.choices(list(self.happenings), list(self.happenings.values()))[0](self)
 
     def rest(self) -> None:
         """End all operations, and do everything that waits."""
@@ -281,8 +289,9 @@ class World:
         for badge_id in self.badges():
             ahead = max(to_milliseconds(now), read(self.engine, badge_id).watermark + 1)
             view = View(badge_id, new_ulid(ahead), hot=True)
-            counter = AtOnceCounter(self.engine, self.windows, self.clock, self.resources.webhooks)
-            counter.count(badge_id, [view])
+            webhooks = self.resources.webhooks
+            counting = Counting(self.engine, self.windows, self.clock, webhooks=webhooks)
+            count_at_once.count(counting, badge_id, [view])
             self.milestones.check(self.engine, badge_id)
 
     def names(self) -> list[str]:

@@ -2,7 +2,8 @@
 
 A test is affected if it imports, directly or through other files, a file that differs from the
 branch BASE. A file that is not Python counts as all modules of its folder. A document affects the
-tests that read documents.
+tests that read documents. pytest-testmon does not see such files, and would first run all tests,
+measured, in each clone.
 """
 
 from __future__ import annotations

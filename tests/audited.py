@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy import template
-from deploy.conditions import ALL_FEATURES, decide
+from deploy.conditions import ALL_FEATURES, Template, decide
 
 QUEUES = ("ViewsQueue", "TimersQueue", "DistributionQueue")
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi"
@@ -33,7 +33,7 @@ NAMES = {
 }
 
 
-def write(stack: template.Template, folder: Path) -> None:
+def write(stack: Template, folder: Path) -> None:
     """Write the template and its statements for both values of the conditions but features."""
     for is_true, name in ((True, "true"), (False, "false")):
         chosen = decide(stack, {**dict.fromkeys(stack["Conditions"], is_true), **ALL_FEATURES})
@@ -49,7 +49,7 @@ def _write(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def _statements(resources: template.Template) -> Iterator[tuple[str, dict[str, Any]]]:
+def _statements(resources: Template) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, resource in resources.items():
         for policy in resource.get("Properties", {}).get("Policies", ()):
             for statement in policy["PolicyDocument"]["Statement"]:

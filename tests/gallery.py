@@ -8,13 +8,11 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 from chalicelib.counting import keys
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import ViewMessages
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
@@ -28,7 +26,7 @@ from simulation.views import put_summary
 from tests.unit.http_requests import ask
 
 FOLDER = Path(__file__).parents[1] / "examples" / "readme"
-HOST, SHIELDS = "https://views.example.com", "https://img.shields.io/endpoint"
+HOST = "https://views.example.com"
 BADGE, EVENT, WALLET = "octocat/hello-world", "launch", "01KAJ9Q3V5N8Z2M4T6R7W9XYBC"
 TOKEN = tokens.new_token()
 LINES = re.compile(r"^```(?:markdown|html)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -39,59 +37,21 @@ DAYS = 400
 VIEWS_BY_HOUR = (1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 5, 4, 3, 4, 5, 6, 5, 4, 4, 5, 4, 3, 2, 1)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A picture that a line to copy requests from a counter."""
+def read_lines() -> Iterator[tuple[str, str]]:
+    """Yield each picture of the README with the target of the line below it.
 
-    url: str
-    file: str = ""
-    """The picture above the line; none if shields.io draws it."""
-
-    @property
-    def target(self) -> str:
-        """Return the path and the query that the counter gets, if necessary from shields.io."""
-        if self.url.startswith(SHIELDS):
-            [url] = parse_qs(urlsplit(self.url).query)["url"]
-        else:
-            url = self.url
-        assert url.startswith(HOST)
-        return url.removeprefix(HOST)
-
-
-def read_lines() -> list[Line]:
-    """Return the lines of the README, each with the picture that is shown above it."""
-    *parts, _ = LINES.split(_read())
-    return [
-        line
-        for text, code in zip(parts[::2], parts[1::2], strict=True)
-        for line in _pair(text, code)
-    ]
-
-
-def _read() -> str:
-    return (FOLDER / "README.md").read_text(encoding="utf-8")
-
-
-def _pair(text: str, code: str) -> Iterator[Line]:
-    urls, files = list(_pictures(code)), list(_pictures(text))
-    if not files:
-        assert all(url.startswith(SHIELDS) for url in urls)
-        yield from map(Line, urls)
-    else:
-        yield from (Line(url, file) for url, file in zip(urls, files, strict=True))
+    A line that shields.io draws has no picture.
+    """
+    *parts, _ = LINES.split((FOLDER / "README.md").read_text(encoding="utf-8"))
+    for text, code in zip(parts[::2], parts[1::2], strict=True):
+        files, urls = [*_pictures(text)], [*_pictures(code)]
+        for file, url in zip(files, urls if files else [], strict=True):
+            yield file, url.removeprefix(HOST)
 
 
 def _pictures(text: str) -> Iterator[str]:
     for markdown, attribute in PICTURE.findall(text):
         yield markdown or html.unescape(attribute)
-
-
-def draw(lines: list[Line]) -> dict[str, bytes]:
-    """Return the pictures by their files."""
-    resources = _counter()
-    return {
-        line.file: ask(resources, "GET", line.target).response.body for line in lines if line.file
-    }
 
 
 def _counter() -> GivenResources:
@@ -145,5 +105,6 @@ def _put_wallet(table: Table) -> None:
 
 if __name__ == "__main__":
     (FOLDER / "pictures").mkdir(exist_ok=True)
-    for file, drawn in draw(read_lines()).items():
-        (FOLDER / file).write_bytes(drawn)
+    counter = _counter()
+    for file, target in read_lines():
+        (FOLDER / file).write_bytes(ask(counter, "GET", target).response.body)

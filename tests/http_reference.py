@@ -1,6 +1,6 @@
 """The reference of all calls: `python -m tests.http_reference` writes it into the documents.
 
-Everything from the heading `## Calls` of a page on is made from the OpenAPI description.
+Everything from the heading `## Calls` of a page on is made from the declarations of the routes.
 """
 
 from __future__ import annotations
@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from chalicelib import description
 from chalicelib.api import TABLE
+from chalicelib.http.fields import Component
 from tests.markdown_links import to_anchor
-from tests.schema_words import Field, Json, Words
 from vumi.server.common_commits import METRICS
 
+Json: TypeAlias = dict[str, Any]
 DOCS = Path(__file__).parents[1] / "docs"
 HOME = "http.md"
 """The page with the list of all calls, their rules and their errors."""
@@ -33,15 +35,14 @@ PAGES = {
     "service": HOME,
 }
 """The page of each tag."""
-OF_HEAD = "HEAD has the same response without its body, and counts nothing."
-"""A sentence about many calls, which the head of the home page has."""
 START = "## Calls\n"
 HOST = "https://views.example.com"
 LONGEST_LINE = 100
+LONGEST_PATTERN = 40
+"""Longer patterns, and those of code points, are only in the OpenAPI description."""
 SENTENCE = re.compile(r"(?<=[.]) (?=[A-Z])")
-OF_REQUESTS = {True: " (required)", False: ""}
-OF_ANSWERS = {True: "", False: " (optional)"}
-"""The marks of fields by whether they are required."""
+REQUEST, RESPONSE = (" (required)", ""), ("", " (optional)")
+"""The marks of fields that are required, and of others."""
 GIVEN = {
     "getHistory": {"days": "3"},
     "getHistorySvg": {"days": "90"},
@@ -56,6 +57,18 @@ ELSEWHERE = (
 )
 OF_ALL = {"bad_request", "too_large", "too_many_requests", "internal", "unavailable"}
 """Errors that almost every call may have; the list of errors alone has them."""
+FORMATS = {
+    "date": "day (`2026-11-21`)",
+    "date-time": "time (`2026-11-21T10:00:00.000Z`)",
+    "uri": "URL",
+}
+
+
+def resolve(part: Json) -> Json:
+    """Return a part with the content of its component in place of the reference."""
+    if isinstance(part, Component):
+        return resolve(part.content) | {name: part[name] for name in part.keys() - {"$ref"}}
+    return part
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,47 +79,63 @@ class Call:
     path: str
     operation: Json
     path_parameters: tuple[Json, ...]
-    words: Words
+
+    @property
+    def name(self) -> str:
+        return str(self.operation["operationId"])
 
     @property
     def title(self) -> str:
         return f"`{self.method} {self.path}`"
 
-    @property
-    def page(self) -> str:
-        return PAGES[self.operation["tags"][0]]
-
     def link_from(self, page: str) -> str:
-        target = "" if page == self.page else self.page
-        return f"[{self.title}]({target}#{to_anchor(self.title)})"
+        own = PAGES[self.operation["tags"][0]]
+        return f"[{self.title}]({'' if page == own else own}#{to_anchor(self.title)})"
 
     @cached_property
     def parameters(self) -> list[Json]:
         references = (*self.path_parameters, *self.operation.get("parameters", ()))
-        return [self.words.resolve(one) for one in references]
+        return [resolve(one) for one in references]
 
     @property
-    def schemes(self) -> list[str]:
-        return [name for one in self.operation.get("security", ()) for name in one]
+    def credentials(self) -> list[str]:
+        return [CREDENTIALS[name] for one in self.operation.get("security", ()) for name in one]
 
     @property
-    def body(self) -> tuple[str, Json] | None:
-        """Return the type and the schema of the body."""
+    def body(self) -> tuple[str, Json]:
+        """Return the type and the content of the body."""
         contents = self.operation.get("requestBody", {}).get("content", {})
-        return next(iter(contents.items()), None)
+        return next(iter(contents.items()), ("", {}))
 
-    def responses(self, *, errors: bool) -> Iterator[tuple[int, Json, str]]:
-        """Yield the status, the response and its component."""
+    @property
+    def successes(self) -> Iterator[tuple[int, Json, str, Json]]:
+        """Yield the status, the response, the type and its content."""
+        for status, response in self._responses(range(200, 400)):
+            kind, content = next(iter(response.get("content", {}).items()), ("", {}))
+            yield status, response, kind, content
+
+    @property
+    def errors(self) -> Iterator[tuple[int, str, str]]:
+        """Yield the status, the code, and the meaning: a sentence if there are several codes."""
+        for status, response in self._responses(range(400, 600)):
+            [content] = response["content"].values()
+            code = content["schema"]["properties"]["error"]["properties"]["code"]
+            codes, text = code.get("enum") or [code["const"]], response["description"]
+            sentences = SENTENCE.split(text)
+            if len(sentences) != len(codes):
+                sentences = [text] * len(codes)
+            yield from ((status, *one) for one in zip(codes, sentences, strict=True))
+
+    def _responses(self, statuses: range) -> Iterator[tuple[int, Json]]:
         for status, response in self.operation["responses"].items():
-            if (int(status) >= 400) == errors:
-                yield int(status), self.words.resolve(response), response.get("$ref", "")
+            if int(status) in statuses:
+                yield int(status), resolve(response)
 
 
 def calls(document: Json) -> list[Call]:
     """Return all calls, in the order of the description."""
-    words = Words(document)
     return [
-        Call(method.upper(), path, operation, tuple(item.get("parameters", ())), words)
+        Call(method.upper(), path, operation, tuple(item.get("parameters", ())))
         for path, item in document["paths"].items()
         for method, operation in item.items()
         if method != "parameters"
@@ -121,27 +150,21 @@ def written(page: str) -> str:
 
 
 class Reference:
-    """The generated part of a page."""
+    """The generated part of a page. What an earlier call has is a link to that call."""
 
     def __init__(self, document: Json, page: str) -> None:
         self._document = document
         self._page = page
         self._calls = calls(document)
-        self._described: dict[tuple[str, str], Call] = {}
-        self._objects: dict[str, Call] = {}
-        self._summaries: dict[tuple[str, str], Call] = {}
+        self._earlier: dict[object, Call | None] = {}
 
     def lines(self) -> Iterator[str]:
         if self._page == HOME:
             yield from self._overview()
-            yield from self._errors()
         for tag in self._document["tags"]:
-            lines = (
-                ["", "## Service", *self._tag(tag)]
-                if tag["name"] == "service"
-                else [*self._tag(tag)]
-            )
+            lines = [*self._tag(tag)]
             if PAGES[tag["name"]] == self._page:
+                yield from ("", "## Service") if self._page == HOME else ()
                 yield from lines
 
     def _tag(self, tag: Json) -> Iterator[str]:
@@ -151,141 +174,152 @@ class Reference:
                 yield from self._call(call)
 
     def _overview(self) -> Iterator[str]:
-        for call in self._calls:
-            who = "".join(f" (`{CREDENTIALS[name]}`)" for name in call.schemes)
-            yield f"- {call.link_from(self._page)}{who}: {call.operation['summary']}"
-        yield from ELSEWHERE
-
-    def _errors(self) -> Iterator[str]:
-        yield from ("", "## Rules of all calls", "", self._document["info"]["description"])
-        yield from ("", "## Errors", "")
         meanings: dict[tuple[int, str], dict[str, None]] = {}
         for call in self._calls:
-            for status, response, _ in call.responses(errors=True):
-                for code, meaning in _meanings(response):
-                    meanings.setdefault((status, code), {})[meaning] = None
+            who = "".join(f" (`{name}`)" for name in call.credentials)
+            yield f"- {call.link_from(self._page)}{who}: {call.operation['summary']}"
+            for status, code, meaning in call.errors:
+                meanings.setdefault((status, code), {})[meaning] = None
+        yield from ELSEWHERE
+        yield from ("", "## Rules of all calls", "", self._document["info"]["description"])
+        yield from ("", "## Errors", "")
         for (status, code), texts in sorted(meanings.items()):
             yield f"- {status} `{code}`: {' '.join(texts)}"
+
+    def _find_earlier(self, key: object, call: Call) -> str:
+        """Return the link to the call that had this before, or an empty text for the first one."""
+        earlier = self._earlier.setdefault(key, None)
+        self._earlier[key] = earlier or call
+        return earlier.link_from(self._page) if earlier else ""
 
     def _call(self, call: Call) -> Iterator[str]:
         operation = call.operation
         yield from ("", f"### {call.title}", "", f"{operation['summary']}.")
         if operation.get("deprecated"):
             yield from ("", "Deprecated.")
-        same = self._summaries.setdefault((call.method, operation["summary"]), call)
-        if same is not call and same.body == call.body:
-            yield from ("", f"All else is as in {same.link_from(self._page)}.")
+        same = (call.method, operation["summary"], json.dumps(call.body))
+        if link := self._find_earlier(same, call):
+            yield from ("", f"All else is as in {link}.")
             yield from self._parameters(call)
         else:
-            description = operation.get("description", "").replace(OF_HEAD, "").strip()
-            if description:
-                yield from ("", description)
-            for scheme in call.schemes:
-                yield from ("", f"Authentication: `Authorization: Bearer {CREDENTIALS[scheme]}`.")
+            words = operation.get("description", "").replace(description.HEAD_TOO, "").strip()
+            yield from ("", words) if words else ()
+            for name in call.credentials:
+                yield from ("", f"Authentication: `Authorization: Bearer {name}`.")
             yield from self._parameters(call)
-            yield from self._body(call)
-            yield from self._answers(call)
+            yield from self._contents(call)
         for example in examples(call):
             yield from example.lines()
 
     def _parameters(self, call: Call) -> Iterator[str]:
-        keys = {one["name"]: (one["name"], json.dumps(one)) for one in call.parameters}
-        known = {name: self._described.get(key) for name, key in keys.items()}
-        fields = [
-            Field(
-                one["name"],
-                one.get("required", False),
-                call.words.values(one["schema"]) + _such_as(one),
-                one["description"],
-            )
-            for one in call.parameters
-            if not known[one["name"]]
-        ]
-        yield from _list("Parameters:", fields, OF_REQUESTS)
-        earlier = dict.fromkeys(filter(None, known.values()))
-        parts = [
-            f"{', '.join(f'`{name}`' for name, other in known.items() if other is one)}"
-            f" as in {one.link_from(self._page)}"
-            for one in earlier
-        ]
-        if parts:
+        rows, known = list[str](), dict[str, list[str]]()
+        for one in call.parameters:
+            if link := self._find_earlier((one["name"], json.dumps(one)), call):
+                known.setdefault(link, []).append(f"`{one['name']}`")
+            else:
+                such = f"; such as `{one['example']}`" if "example" in one else ""
+                mark = REQUEST[not one.get("required")]
+                text = f"{values(one['schema'])}{such}. {one['description']}"
+                rows.append(f"- `{one['name']}`{mark}: {text}")
+        if rows:
+            yield from ("", "Parameters:", "", *rows)
+        if known:
+            parts = [f"{', '.join(names)} as in {link}" for link, names in known.items()]
             yield from ("", f"Parameters: {'; '.join(parts)}.")
-        for key in keys.values():
-            self._described.setdefault(key, call)
 
-    def _body(self, call: Call) -> Iterator[str]:
-        if call.body is None:
-            return
+    def _contents(self, call: Call) -> Iterator[str]:
         kind, content = call.body
-        yield from ("", f"The body is `{kind}`.{self._of_schema(content['schema'], call)}")
-        yield from self._fields(content["schema"], call, OF_REQUESTS)
-
-    def _of_schema(self, schema: Json, call: Call) -> str:
-        text = call.words.resolve(schema).get("description", "")
-        return f" {text}" if text else ""
-
-    def _fields(self, schema: Json, call: Call, marks: Mapping[bool, str]) -> Iterator[str]:
-        ref = schema.get("$ref", "")
-        if earlier := self._objects.get(ref):
-            yield from ("", f"Its fields are those in {earlier.link_from(self._page)}.")
-            return
-        if ref:
-            self._objects[ref] = call
-        yield from _list("", call.words.fields(schema).values(), marks)
-
-    def _answers(self, call: Call) -> Iterator[str]:
-        for status, response, _ in call.responses(errors=False):
-            kinds = ", ".join(f"`{kind}`" for kind in response.get("content", {})) or "no body"
-            text = f"Answers {status}, {kinds}. {_sentence(response['description'])}".strip()
-            yield from ("", text)
-            for content in response.get("content", {}).values():
-                if "schema" in content:
-                    yield from self._fields(content["schema"], call, OF_ANSWERS)
-        codes = [
-            f"`{code}`"
-            for _, response, _ in call.responses(errors=True)
-            for code in _codes(response)
-            if code not in OF_ALL
-        ]
-        if codes:
+        if kind:
+            words = resolve(content["schema"]).get("description", "")
+            yield from ("", f"The body is `{kind}`. {words}".strip())
+            yield from self._fields(content["schema"], call, REQUEST)
+        for status, response, kind, content in call.successes:
+            words = response["description"] if response["description"].endswith(".") else ""
+            shown = f"`{kind}`" if kind else "no body"
+            yield from ("", f"Answers {status}, {shown}. {words}".strip())
+            if "schema" in content:
+                yield from self._fields(content["schema"], call, RESPONSE)
+        if codes := [f"`{code}`" for _, code, _ in call.errors if code not in OF_ALL]:
             yield from ("", f"[Errors]({HOME}#errors): {', '.join(codes)}.")
 
-
-def _codes(response: Json) -> list[str]:
-    """Return the codes of an error."""
-    [content] = response["content"].values()
-    error = content["schema"]["properties"]["error"]["properties"]["code"]
-    codes: list[str] = error.get("enum") or [error["const"]]
-    return codes
+    def _fields(self, schema: Json, call: Call, marks: tuple[str, str]) -> Iterator[str]:
+        if "$ref" in schema and (link := self._find_earlier(schema["$ref"], call)):
+            yield from ("", f"Its fields are those in {link}.")
+        elif rows := fields(schema, marks):
+            yield from ("", *rows.values())
 
 
-def _meanings(response: Json) -> Iterator[tuple[str, str]]:
-    """Yield each code of an error with its meaning, which is a sentence if there are several."""
-    codes, text = _codes(response), response["description"]
-    sentences = SENTENCE.split(text)
-    if len(sentences) != len(codes):
-        sentences = [text] * len(codes)
-    yield from zip(codes, sentences, strict=True)
+# ---- schemas
 
 
-def _sentence(text: str) -> str:
-    """Return a description, unless it is the phrase of a status."""
-    return text if text.endswith(".") else ""
+def fields(schema: Json, marks: tuple[str, str], prefix: str = "") -> dict[str, str]:
+    """Return a line for each field of an object, and of the objects inside, by their paths."""
+    schema, found = resolve(schema), dict[str, str]()
+    for name, part in schema.get("properties", {}).items():
+        inner, path = resolve(part), f"{prefix}{name}"
+        mark, words = marks[name not in schema.get("required", ())], inner.get("description", "")
+        found[path] = f"- `{path}`{mark}: {values(part)}. {words}".strip()
+        found |= fields(part, marks, f"{path}.")
+        found |= fields(inner.get("items", {}), marks, f"{path}[].")
+    for choice in schema.get("oneOf", ()):
+        found = fields(choice, marks, prefix) | found
+    return found
 
 
-def _such_as(parameter: Json) -> str:
-    return f"; such as `{parameter['example']}`" if "example" in parameter else ""
+def values(schema: Json) -> str:
+    """Return the values that a schema allows."""
+    schema = resolve(schema)
+    default = schema.get("default", "")
+    return _values(schema) + (f"; `{_literal(default)}` if none is given" if default != "" else "")
 
 
-def _list(title: str, fields: Iterable[Field], marks: Mapping[bool, str]) -> Iterator[str]:
-    rows = [
-        f"- `{one.name}`{marks[one.is_required]}: {one.values}. {one.meaning}".strip()
-        for one in fields
-    ]
-    if rows and title:
-        yield from ("", title)
-    if rows:
-        yield from ("", *rows)
+def _values(schema: Json) -> str:
+    choices = schema.get("oneOf") or schema.get("anyOf")
+    if "const" in schema:
+        return f"`{_literal(schema['const'])}`"
+    if "enum" in schema:
+        return ", ".join(f"`{_literal(value)}`" for value in schema["enum"])
+    if choices and "properties" not in schema:
+        return " or ".join(dict.fromkeys(map(values, choices)))
+    kinds = schema.get("type", "any JSON")
+    return " or ".join(_kind(kind, schema) for kind in ([kinds] if type(kinds) is str else kinds))
+
+
+def _literal(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _kind(kind: str, schema: Json) -> str:
+    match kind:
+        case "null":
+            return "`null`"
+        case "boolean":
+            return "`true`, `false`"
+        case "integer" | "number":
+            return _number("whole number" if kind == "integer" else "number", schema)
+        case "string":
+            return ", ".join(_text(schema))
+        case "array":
+            return f"list of at most {schema['maxItems']}"
+    return kind
+
+
+def _number(name: str, schema: Json) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if most is not None:
+        return f"{name}, {least:,} to {most:,}"
+    return f"{name}, {least:,} or more" if least is not None else name
+
+
+def _text(schema: Json) -> Iterator[str]:
+    yield FORMATS.get(schema.get("format", ""), "text")
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    if most:
+        few = f"{least} to {most:,}" if least else f"at most {most:,}"
+        yield f"{most if least == most else few} characters"
+    pattern = schema.get("pattern", "")
+    if 0 < len(pattern) <= LONGEST_PATTERN and "\\u" not in pattern and "format" not in schema:
+        yield f"`{pattern}`"
 
 
 # ---- examples
@@ -314,41 +348,34 @@ class Example:
 
 def examples(call: Call) -> Iterator[Example]:
     """Yield the first example of a call, and each other one that an answer has by its name."""
-    _, content = call.body or ("", {})
-    named = {name: one["value"] for name, one in content.get("examples", {}).items()}
-    bodies = named or {"": content.get("example")}
-    for number, (name, body) in enumerate(bodies.items()):
-        status, kind, answer, is_named = _answer(call, name)
-        if number == 0 or is_named:
+    _, content = call.body
+    for number, (name, body) in enumerate((named(content) or {"": None}).items()):
+        answers = [(status, kind, named(content)) for status, _, kind, content in call.successes]
+        own = [(status, kind, found[name]) for status, kind, found in answers if name in found]
+        if number == 0 or own:
+            last, kind, found = answers[-1]
+            status, kind, answer = (
+                own[0] if own else (last, kind, found.get("", found.get("shown")))
+            )
             yield Example(_curl(call, body), status, kind, answer)
 
 
-def _answer(call: Call, name: str) -> tuple[int, str, Json | None, bool]:
-    """Return the status, the type, the JSON, and whether an answer has this name."""
-    found = (0, "", None, False)
-    for status, response, _ in call.responses(errors=False):
-        contents: dict[str, Json] = response.get("content", {})
-        kind, content = next(iter(contents.items()), ("", {}))
-        answers = {one: part["value"] for one, part in content.get("examples", {}).items()}
-        if name in answers:
-            return status, kind, answers[name], True
-        found = (status, kind, content.get("example") or answers.get("shown"), False)
-    return found
+def named(content: Json) -> Json:
+    """Return the examples of a content by their names; a single one has none."""
+    single = {"": content["example"]} if "example" in content else {}
+    return single | {name: one["value"] for name, one in content.get("examples", {}).items()}
 
 
 def _curl(call: Call, body: Json | str | None) -> str:
-    words = ["curl"] + (["-X", call.method] if _needs_method(call.method, body) else [])
-    for scheme in call.schemes:
-        words += ["-H", f"Authorization: Bearer {CREDENTIALS[scheme]}"]
-    if call.body and call.body[0] != "application/json":
+    usual = "GET" if body is None else "POST"
+    words = ["curl"] + (["-X", call.method] if call.method != usual else [])
+    for name in call.credentials:
+        words += ["-H", f"Authorization: Bearer {name}"]
+    if call.body[0] not in {"", "application/json"}:
         words += ["-H", f"Content-Type: {call.body[0]}"]
     if body is not None:
         words += ["-d", body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)]
     return shlex.join([*words, _url(call)])
-
-
-def _needs_method(method: str, body: Json | str | None) -> bool:
-    return method != ("GET" if body is None else "POST")
 
 
 def _url(call: Call) -> str:
@@ -358,7 +385,7 @@ def _url(call: Call) -> str:
             path = path.replace(f"{{{one['name']}}}", quote(one["example"], safe=""))
         elif one.get("required"):
             query[one["name"]] = one["example"]
-    query |= GIVEN.get(call.operation["operationId"], {})
+    query |= GIVEN.get(call.name, {})
     return f"{HOST}{path}" + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from chalicelib.badges import own_logo
 from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import Options
+from chalicelib.badges.options import CountFormat
 from chalicelib.badges.svg import draw
 from chalicelib.history import chart
-from chalicelib.history.buckets import By
+from chalicelib.history.buckets import Interval
 from chalicelib.history.history import Bucket, History
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
@@ -31,8 +31,8 @@ OWN_LOGO = (
 
 def pictures() -> dict[str, str]:
     """Return the documents by the names of their files."""
-    count = Options(format="comma").message(1_234_567)
-    short = Options(format="short").message(1_234_567)
+    count = CountFormat({"format": ["comma"]}).message(1_234_567)
+    short = CountFormat({"format": ["short"]}).message(1_234_567)
     month = tuple(bucket.views for bucket in _history().buckets)
     green = Badge("seen", short, "brightgreen", style="for-the-badge")
     return {
@@ -100,7 +100,7 @@ def _history() -> History:
     """Return a month of views with weekends, and one day on which somebody linked to the badge."""
     starts = [LAST - timedelta(days=ago) for ago in reversed(range(DAYS))]
     buckets = tuple(Bucket(start, _views(place, start)) for place, start in enumerate(starts))
-    return History(By.DAY, DAYS, starts[0].date(), buckets)
+    return History(Interval.DAY, DAYS, starts[0].date(), buckets)
 
 
 def _views(place: int, start: datetime) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,10 @@ from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
-from vumi import secrets
+from vumi import webhook_secret
 from vumi.folder import lock_folder, refuse_foreign, warn_of_others
-from vumi.metrics.storage import StorageMetrics
+from vumi.metrics import storage
+from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
@@ -29,7 +30,8 @@ from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import FOLDS, SqliteTable
+from vumi.storage.removals import FOLDS
+from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
 from vumi.tokens import TokenStore
 from vumi.workers.changes import ChangeDelivery, archive_changes
@@ -46,7 +48,7 @@ from vumi.workers.events import (
 from vumi.workers.expiry import Expiry
 from vumi.workers.loops import Loop
 from vumi.workers.messages import LINGER_SECONDS, MessageDelivery
-from vumi.workers.views import CommitViewQueue, ViewWorker
+from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")
 
@@ -101,7 +103,7 @@ class Engine:
         self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
         for queue in (self.queue, self._deliveries, self._milestones, self._groups):
             queue.release()
-        self._view_queue = CommitViewQueue(self.queue)
+        self._view_queue = CommitBuffer(self.queue)
         self._loops: list[Loop] = []
         self._events: list[EventWorker] = []
 
@@ -112,7 +114,7 @@ class Engine:
         `SettingsError` and `StorageError`.
         """
         warn_of_others(self._folder)
-        settings = secrets.prepare(self._settings, self._folder)
+        settings = webhook_secret.prepare(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
@@ -156,11 +158,9 @@ class Engine:
 
     @property
     def path(self) -> Path:
-        """Return the path of the file."""
         return self._database.path
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query on the file."""
         return self._database.read(sql, arguments)
 
     def _view_loops(self) -> list[Loop]:
@@ -215,11 +215,10 @@ class Engine:
         resources.delivery_queue.on_send = worker.on_attempt = loop.wake
         return loop
 
-    def storage_metrics(self) -> StorageMetrics:
-        """Return the metrics of the file."""
+    def metrics(self) -> Iterator[Family]:
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
         names = (VIEWS_QUEUE, TIMERS_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
-        return StorageMetrics(self._database, self._folder / FILE, names, self._clock)
+        return storage.read(self._database, self._folder / FILE, names, self._clock)
 
     def start(self) -> None:
         for loop in self._loops:

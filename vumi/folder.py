@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from chalicelib import telemetry
-from vumi import secrets
+from vumi import webhook_secret
 from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE
@@ -21,7 +21,7 @@ from vumi.storage.read_only import SHM, WAL
 OVERVIEW = "overview.sqlite3"
 LOCK = "vu-mi.lock"
 """The lock file of a folder on which vu-mi has run."""
-ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, secrets.FILE, archive.FOLDER, OVERVIEW)
+ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, webhook_secret.FILE, archive.FOLDER, OVERVIEW)
 
 
 class AlreadyRunningError(ReportedError):

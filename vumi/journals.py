@@ -46,7 +46,6 @@ class ArchivedEntry:
 
     @property
     def item(self) -> Item:
-        """Return the item that the table had."""
         return self.entry.item(self.wallet_id)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.concurrency import MapParallel
-from chalicelib.counting.view_queue import ViewQueue
+from chalicelib.counting.view import ViewQueue
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http.refusals import RefusalLog

@@ -14,9 +14,9 @@ from chalicelib.limits import Action
 from chalicelib.settings import (
     Setting,
     Settings,
-    SettingsError,
+    listed,
     number,
-    parse_text,
+    one_text,
     read,
     settings_of,
     switch,
@@ -33,15 +33,15 @@ UNIX = "unix:"
 MODE = re.compile("[0-7]{3}")
 
 
-def _parse_mode(name: str, text: str) -> int:
+def _parse_mode(text: str) -> int:
     if MODE.fullmatch(text) is None:
-        raise SettingsError(f"{name} must be three octal digits, like 660, not {text!r}")
+        raise ValueError(f"must be three octal digits, like 660, not {text!r}")
     return int(text, 8)
 
 
-def _parse_metrics(name: str, text: str) -> MetricsAccess:
+def _parse_metrics(text: str) -> MetricsAccess:
     if text not in set(MetricsAccess):
-        raise SettingsError(f"{name} must be {' or '.join(MetricsAccess)}, not {text!r}")
+        raise ValueError(f"must be {' or '.join(MetricsAccess)}, not {text!r}")
     return MetricsAccess(text)
 
 
@@ -53,31 +53,24 @@ def _limit(name: str, default: int, meaning: str) -> Any:
 class StandaloneSettings:
     """The settings of one machine; `product` has those of every engine."""
 
-    host: str = Setting(
+    host: str = one_text(
         "HOST",
         "127.0.0.1",
-        parse_text,
-        "text",
         "an address or a name of this machine, or `unix:PATH`",
         "the address that the server listens on, or its Unix socket",
-    ).declare()
+    )
     port: int = number(
         "PORT", 8000, (0, 65_535), "the port that it listens on; 0 selects a free one"
     )
-    socket_mode: int = Setting(
+    socket_mode: int = one_text(
         "SOCKET_MODE",
         "660",
-        _parse_mode,
-        "text",
         "three octal digits",
         "the rights to the Unix socket: who may write to it may send requests",
-    ).declare()
-    folder: Path = Setting(
-        "DATA", "data", lambda _, text: Path(text), "text", "a path", "the folder of all data"
-    ).declare()
-    file: str = Setting(
-        "SETTINGS", "", parse_text, "text", "a path", "the settings file, in TOML"
-    ).declare()
+        _parse_mode,
+    )
+    folder: Path = one_text("DATA", "data", "a path", "the folder of all data", Path)
+    file: str = one_text("SETTINGS", "", "a path", "the settings file, in TOML")
     client_new_ids_per_minute: int = _limit(
         "CLIENT_NEW_IDS_PER_MINUTE",
         300,
@@ -110,24 +103,21 @@ class StandaloneSettings:
         "the free space on the disk below which new ids and claims are refused. Below half of it,"
         " views are counted at once and get no rows of their own",
     )
-    trusted_proxies: TrustedProxies = Setting(
+    trusted_proxies: TrustedProxies = listed(
         "TRUSTED_PROXIES",
-        "",
-        lambda _, text: TrustedProxies.parse(text),
-        "list",
         "networks like `127.0.0.1` and `10.0.0.0/8`",
         "the proxies whose `X-Forwarded-For` is believed; without one, the client is the peer of"
         " the connection",
-    ).declare()
-    metrics: MetricsAccess = Setting(
+        TrustedProxies.parse,
+    )
+    metrics: MetricsAccess = one_text(
         "METRICS",
         MetricsAccess.LOCAL,
-        _parse_metrics,
-        "text",
         " or ".join(f"`{access}`" for access in MetricsAccess),
         "the requests that may read `GET /metrics`: those of programs on the same machine and with"
         " an operator's token (`local`), or those with a token alone (`token`)",
-    ).declare()
+        _parse_metrics,
+    )
     access_log: bool = switch(
         "ACCESS_LOG", "whether each request is logged, without anything about its client", "off"
     )
@@ -154,7 +144,6 @@ class StandaloneSettings:
 
     @property
     def client_rates(self) -> dict[Action, Rate]:
-        """Return the rates of the actions that are limited."""
         given = {
             Action.NEW_ID: (self.client_new_ids_per_minute, 60),
             Action.CLAIM: (self.client_claims_per_minute, 60),

@@ -1,13 +1,16 @@
-"""The tokens in a table: create, list and revoke them.
+"""The tokens in a table: create, list and revoke them, and show the first one.
 
 A token's item is in the index `due` too, in a batch of its own, so that no command scans the table.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
 
 from chalicelib.events.sweep import between
 from chalicelib.http import authentication, tokens
@@ -18,6 +21,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Put
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.errors import ReportedError
+from vumi.storage.private_files import new_file, open_folder
 
 BATCH = "TOKEN"
 """The part of the index `due` that has all tokens, in the order of their creation."""
@@ -27,6 +31,7 @@ PREFIX = re.compile("[0-9a-f]{8,64}")
 SHOWN_DIGITS = 12
 FIRST = "first-start"
 """The name of the token that the first start on one machine creates."""
+FIRST_FILE = "first-token"
 
 
 class TokenError(ReportedError):
@@ -53,7 +58,6 @@ class StoredToken:
 
     @property
     def item(self) -> Item:
-        """Return the item of the token."""
         key = authentication.key(self.digest)
         return {
             "PK": key.pk,
@@ -124,3 +128,19 @@ class TokenStore:
         stored = StoredToken(tokens.digest(token), name, holder, to_milliseconds(self.clock()))
         self.table.write(Put(stored.item))
         return token
+
+
+def show_first(token: str, stream: TextIO, folder: Path) -> None:
+    """Print the first token to a terminal; else write it to a file, because a stream may be a log.
+
+    Raises `OSError`.
+    """
+    if stream.isatty():
+        shown = f", shown this once: {token}"
+    else:
+        path = folder / FIRST_FILE
+        path.unlink(missing_ok=True)
+        with open_folder(folder) as opened, os.fdopen(new_file(FIRST_FILE, opened), "w") as file:
+            file.write(f"{token}\n")
+        shown = f": in {path}; store it elsewhere, and remove the file"
+    print(f"Token for events and wallets{shown}", file=stream, flush=True)

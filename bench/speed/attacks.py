@@ -14,7 +14,6 @@ import os
 import re
 import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,9 +28,10 @@ from bench.speed.load import Request, percentile
 from bench.speed.server import Server, running
 from simulation import proxies
 from simulation.attacks import ATTACKS, BUSY_ATTACKS, HOT, OLD_ATTACKS, SOURCES, Attack, prepare
-from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
+from simulation.environment import NO_CLIENT_LIMITS, free_port
 from simulation.raw_http import receive
-from simulation.report import Report, judged
+from simulation.report import Report
+from simulation.server_process import run_client
 from vumi.settings import default_of, known_settings
 from vumi.storage.database import FILE
 
@@ -47,6 +47,12 @@ LIVE_VIEWS = 999
 """The most live views of a badge that is not hot."""
 ONLY = os.environ.get("ONLY", "")
 WAYS = ("direct", "caddy", "nginx")
+CERTIFICATES = "/etc/letsencrypt/live/badges.example.com"
+WITHOUT_TLS = {
+    f"    ssl_certificate {CERTIFICATES}/fullchain.pem;\n": "",
+    f"    ssl_certificate_key {CERTIFICATES}/privkey.pem;\n": "",
+}
+"""Changes of the example of nginx."""
 HEAD = ("attack", "way", "IPs", "p50 ms", "p99 ms", "quiet p99 ms", "ratio", "MB", "MB/h", "aim")
 """`MB` is the most memory, and `MB/h` is the growth of the file in an hour."""
 AIMS = {1: 3.0, len(SOURCES): 5.0}
@@ -149,7 +155,19 @@ def _reached(way: str, server: Server, folder: Path) -> Iterator[int]:
         return
     port, own = free_port(), folder / way
     own.mkdir()
-    with proxies.started_plain(way, own, port, f"{server.host}:{server.port}"):
+    upstream = f"{server.host}:{server.port}"
+    command = proxies.caddy_example(own, free_port(), port)
+    if way == "nginx":
+        command = proxies.nginx_example(
+            own,
+            {
+                **WITHOUT_TLS,
+                "listen 80;": f"listen 127.0.0.1:{free_port()};",
+                "listen 443 ssl http2;": f"listen 127.0.0.1:{port};",
+                "server 127.0.0.1:8000;": f"server {upstream};",
+            },
+        )
+    with proxies.started(command, own, port, {"SITE": "http://h", "UPSTREAM": upstream}):
         yield port
 
 
@@ -168,15 +186,7 @@ def _largest(process_id: int) -> int:
 
 def _visit(host: str, port: int, seconds: float) -> list[float]:
     """Run the visitors in a separate process, and return their waits."""
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.speed.attacks"],
-        input=json.dumps([host, port, seconds]),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    waits: list[float] = json.loads(finished.stdout)
+    waits: list[float] = run_client("bench.speed.attacks", [host, port, seconds])
     return waits
 
 
@@ -191,7 +201,7 @@ def _row(one: Seen) -> Sequence[str]:
         f"{one.ratio:.2f}",
         f"{one.memory / MEGABYTE:,.0f}",
         f"{one.growth * HOUR_SECONDS / MEGABYTE:,.0f}",
-        judged(f"at most {aim:g}", met=one.ratio <= aim),
+        f"at most {aim:g}: {'met' if one.ratio <= aim else 'missed'}",
     )
 
 

@@ -1,7 +1,6 @@
 """The GET lambda: processor time of one request by how many live views its badge has.
 
-Both sides run their clients and get stubbed answers in place of the network. The original runs
-Chalice and boto3, too.
+The clients are real, and get stubbed answers in place of the network.
 """
 
 from __future__ import annotations
@@ -9,82 +8,61 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench import aws_events as events
-from bench import original
-from bench.handlers import handlers_over
-from bench.measuring import cpu_seconds, interleaved, medians
+from bench.measuring import cpu_seconds, handlers_over
 from bench.stubbed_aws import BADGE_ID, FOLDED, StubbedAws
 from chalicelib.aws import get_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.json_client import json_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import ViewMessages
 from simulation.environment import ENVIRONMENT
-from simulation.report import Report, judged
+from simulation.report import Report
 from simulation.resources import GivenResources
 
-ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
-"""Requests of each side by live views; fewer are enough if each costs more."""
-WARM_UP = 5
-AIMS = {0: ("no more", 1.0), 7_999: ("at most 1/40", 1 / 40)}
-"""The share of the original's time that vu-mi may take."""
-SIDES: Mapping[str, Callable[[], Any]] = {
-    "vu-mi": lambda: get_views.handler(events.get_views(BADGE_ID), None),
-    "original": lambda: original.app(events.get_views_by_rest(BADGE_ID), None),
-}
+LIVE_VIEWS = (0, 100, 1_000, 7_999)
+ROUNDS, WARM_UP = 400, 5
 
 
 def measure() -> Report:
-    """Answer the same requests, turn by turn."""
+    """Answer requests for a badge with ever more live views."""
     aws = StubbedAws()
-    aws.attach(original.table.meta.client)
-    aws.attach(original.queue)
-    with handlers_over(_resources(aws)):
-        rows = [_row(aws, live_views, rounds) for live_views, rounds in ROUNDS.items()]
+    with Path(os.devnull).open("w") as nowhere, handlers_over(_resources(aws), nowhere):
+        spent = {live: _spend(aws, live) for live in LIVE_VIEWS}
     return Report(
         title="get_cpu: processor time of a GET on Lambda",
-        head=("live views", "vu-mi ms", "original ms", "vu-mi / original", "aim"),
-        rows=rows,
-        notes=("the original decodes every item with boto3.resource; both enqueue one message",),
+        head=("live views", "ms", "of none"),
+        rows=[
+            (f"{live:,}", f"{one * 1000:.2f}", f"{one / spent[0]:.2f}")
+            for live, one in spent.items()
+        ],
+        notes=(f"median of {ROUNDS} requests each, which read a badge and enqueue one message",),
     )
 
 
 def _resources(aws: StubbedAws) -> GivenResources:
+    def client(service: str) -> Any:
+        return json_client(service, os.environ, time.time, aws.send)
+
+    queue = SqsQueue(client("sqs"), ENVIRONMENT["VIEWS_QUEUE_URL"])
     return GivenResources(
-        table=DynamoTable(_stubbed_client("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
-        views_queue=ViewMessages(
-            SqsQueue(_stubbed_client("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"])
-        ),
+        table=DynamoTable(client("dynamodb"), ENVIRONMENT["TABLE_NAME"]),
+        views_queue=ViewMessages(queue),
         map_parallel=map_parallel,
     )
 
 
-def _stubbed_client(service: str, aws: StubbedAws) -> Any:
-    return json_client(service, os.environ, time.time, aws.send)
-
-
-def _row(aws: StubbedAws, live_views: int, rounds: int) -> Sequence[str]:
+def _spend(aws: StubbedAws, live_views: int) -> float:
+    """Return the processor seconds of a request. Raises `RuntimeError` for a wrong count."""
     aws.hold(live_views)
-    for request in SIDES.values():
-        _check(request(), FOLDED + live_views)
-    calls = {side: partial(cpu_seconds, request) for side, request in SIDES.items()}
-    interleaved(WARM_UP, calls)
-    spent = medians(interleaved(rounds, calls))
-    ratio = spent["vu-mi"] / spent["original"]
-    return (
-        f"{live_views:,}",
-        *(f"{spent[side] * 1000:.2f}" for side in SIDES),
-        f"{ratio:.3f}",
-        judged(AIMS[live_views][0], met=ratio <= AIMS[live_views][1]) if live_views in AIMS else "",
-    )
-
-
-def _check(response: Mapping[str, Any], expected: int) -> None:
-    shown = json.loads(response["body"]).get("message")
-    if shown != str(expected):
-        raise RuntimeError(f"the badge shows {shown!r} instead of {expected}")
+    get = partial(get_views.handler, events.get_views(BADGE_ID), None)
+    shown = json.loads(get()["body"]).get("message")
+    if shown != str(FOLDED + live_views):
+        raise RuntimeError(f"the badge shows {shown!r} instead of {FOLDED + live_views}")
+    return median([cpu_seconds(get) for _ in range(WARM_UP + ROUNDS)][WARM_UP:])

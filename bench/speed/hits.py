@@ -1,129 +1,158 @@
-"""One machine: hits per second, each counted and on the disk before it is answered.
+"""One machine: hits and transfers per second, each on the disk before it is answered.
 
-The yardstick is `/healthz` of the same server, which goes through the same web server and Chalice,
-reads once, and writes nothing. The time of SVG badges is compared with that of JSON badges. At the
-end, every view must be in the count once.
+The yardstick is `/healthz` of the same server, which goes through the same web server, reads once,
+and writes nothing. At the end, every view must be in the count once, and every wallet must have
+its balance.
 """
 
 from __future__ import annotations
 
-import os
+import json
+import random
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
-from statistics import median
+from uuid import UUID
 
-from bench.measuring import interleaved, medians, seconds
-from bench.speed.load import Load, Request, percentile
+from bench.measuring import interleaved
+from bench.speed.load import Load, Request, compared
 from bench.speed.server import CONNECTIONS, Server, running
-from simulation.report import Report, judged
+from chalicelib.http import tokens
+from chalicelib.wallets import opening
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import Posting
+from simulation.report import Report
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 ROUNDS = 4
-HITS_A_ROUND = 5_000
-IDS = 2_000
-AIM_PER_SECOND = 2_000
-AIM_SVG = 1.3
-"""The most that an SVG badge may take, as a multiple of a JSON badge's time."""
-FSYNCS = 50
-SHORT_LIVED = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
-"""Windows of one second, folded a second later; their views expire soon after."""
-
+HITS, IDS = 5_000, 2_000
+TRANSFERS, WALLETS = 2_000, 10_000
+START = 1_000_000
+"""The first balance of each wallet, more than it could give away."""
 YARDSTICK = "/healthz"
-MANY = f"hits on {IDS:,} ids"
-SVG = f"the same as SVG, on {IDS:,} others"
-ONE = "hits on one id"
-
-SPREAD = [f"bench%2F{place * 7 % IDS}" for place in range(HITS_A_ROUND)]
+TOKEN = tokens.new_token()
+SETTINGS = {
+    "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
+    "VIEW_WINDOW_SECONDS": "1",
+    "GRACE_SECONDS": "1",
+    "RETENTION_SECONDS": "3",
+}
+"""Windows of one second, folded a second later; their views expire soon after."""
+SPREAD, DRAWN = ([f"bench%2F{name}{place * 7 % IDS}" for place in range(HITS)] for name in "ad")
 """Successive requests are not neighbours in the table; 7 shares no factor with `IDS`."""
-DRAWN = [f"bench%2Fdrawn%2F{place * 7 % IDS}" for place in range(HITS_A_ROUND)]
-HOT = ["bench%2Fhot"] * HITS_A_ROUND
+ONE_ID = ["bench%2Fhot"] * HITS
+MEGABYTE = 1_000_000
+
+
+@dataclass
+class Bank:
+    """The wallets of a server, and the balance that each must have."""
+
+    path: Path
+    expected: Counter[str] = field(default_factory=Counter)
+    nonces: count[int] = field(default_factory=count)
+
+    def open(self) -> None:
+        """Open wallets in the file, and deposit money."""
+        with closing(Database(self.path)) as database:
+            table = SqliteTable(database)
+            ledger = Ledger(table, time.time)
+
+            def with_money(number: int) -> str:
+                wallet_id = opening.open_wallet(table, str(UUID(int=number)), 0).wallet_id
+                ledger.post(Posting("the-first", START, wallet_id))
+                return wallet_id
+
+            wallets = database.map_in_commits(with_money, range(WALLETS))
+        self.expected.update(dict.fromkeys(wallets, START))
+
+    def transfers(self, wallets: int) -> list[Request]:
+        """Return new requests for transfers among this many wallets."""
+        among, some = list(self.expected)[:wallets], random.Random(1)  # noqa: S311  the same ones
+        return [self._transfer(*some.sample(among, 2)) for _ in range(TRANSFERS)]
+
+    def _transfer(self, source: str, target: str) -> Request:
+        self.expected.update({source: -1, target: 1})
+        body = {"amount": "1", "nonce": f"transfer-{next(self.nonces)}"}
+        path = f"/api/v1/wallets/{source}/transfer/{target}"
+        return Request(path, json.dumps(body), TOKEN, "PUT")
+
+    def count_wrong(self) -> int:
+        """Return the number of wrong balances in the file."""
+        with closing(Database(self.path)) as database:
+            table = SqliteTable(database)
+            found = {one: opening.read(table, one).balance for one in self.expected}
+        return sum(found[one] != balance for one, balance in self.expected.items())
 
 
 def measure() -> Report:
-    """Run the server, load it, and check its counts."""
-    settled: list[float] = []
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SHORT_LIVED) as server:
-        sides: dict[str, Callable[[], Load]] = {
-            YARDSTICK: partial(server.load, [Request(YARDSTICK)] * HITS_A_ROUND),
-            MANY: _hit_and_settle(server, "views", SPREAD, settled),
-            SVG: _hit_and_settle(server, "views.svg", DRAWN, settled),
-            ONE: _hit_and_settle(server, "views", HOT, settled),
-        }
-        loads = interleaved(ROUNDS, sides)
-        lost, doubled = _difference(server, _expected([*SPREAD, *DRAWN, *HOT]))
-        fsync = median(_fsync(Path(folder) / "fsync") for _ in range(FSYNCS))
-    exactness = f"lost {lost}, doubled {doubled}"
-    failed = sum(load.failed for runs in loads.values() for load in runs)
+    """Run the server, load it, and check its counts and balances."""
+    with tempfile.TemporaryDirectory() as folder:
+        bank = Bank(Path(folder) / FILE)
+        bank.open()
+        with running(Path(folder), **SETTINGS) as server:
+            idle = server.resident()
+            hits = interleaved(ROUNDS, _hits(server))
+            lost, doubled = _difference(server, Counter([*SPREAD, *DRAWN, *ONE_ID]))
+            transfers = interleaved(ROUNDS, _transfers(server, bank))
+            loaded = server.resident()
+        wrong = bank.count_wrong()
+    failed = sum(one.failed for part in (hits, transfers) for runs in part.values() for one in runs)
+    exactness = f"lost {lost}, doubled {doubled}, {wrong} balances wrong, {failed} requests failed"
     return Report(
-        title=f"hits: durable counted hits on one machine, {CONNECTIONS} keep-alive connections",
-        head=("requests", "per second", "of /healthz", "p50 ms", "p99 ms", "aim"),
-        rows=_rows(loads),
+        title=f"hits: views and transfers on one machine, {CONNECTIONS} keep-alive connections",
+        head=("requests", "per second", "of /healthz", "p50 ms", "p99 ms"),
+        rows=[row for part in (hits, transfers) for row in compared(part, YARDSTICK)],
         notes=(
-            f"{ROUNDS} x {HITS_A_ROUND:,} hits each, client on the same machine: {exactness}",
-            f"all folded {median(settled):.1f} s after the last hit (at most {max(settled):.1f} s)",
-            f"one fsync of this disk: {fsync * 1000:.2f} ms",
+            f"{ROUNDS} x {HITS:,} hits or {TRANSFERS:,} transfers, client on the same machine",
+            f"memory: {idle / MEGABYTE:.0f} MB before the load, {loaded / MEGABYTE:.0f} MB after",
+            exactness,
         ),
-        failure=exactness + f", {failed} failed" if lost or doubled or failed else "",
+        failure=exactness if lost or doubled or wrong or failed else "",
     )
 
 
-def _hit_and_settle(
-    server: Server, route: str, ids: Sequence[str], settled: list[float]
-) -> Callable[[], Load]:
+def _hits(server: Server) -> Mapping[str, Callable[[], Load]]:
+    return {
+        YARDSTICK: _healthz(server, HITS),
+        f"hits on {IDS:,} ids": _hit_and_settle(server, "views", SPREAD),
+        f"the same as SVG, on {IDS:,} others": _hit_and_settle(server, "views.svg", DRAWN),
+        "hits on one id": _hit_and_settle(server, "views", ONE_ID),
+    }
+
+
+def _transfers(server: Server, bank: Bank) -> Mapping[str, Callable[[], Load]]:
+    return {
+        YARDSTICK: _healthz(server, TRANSFERS),
+        f"transfers among {WALLETS:,} wallets": lambda: server.load(bank.transfers(WALLETS)),
+        "transfers between 2 wallets": lambda: server.load(bank.transfers(2)),
+    }
+
+
+def _healthz(server: Server, requests: int) -> Callable[[], Load]:
+    return partial(server.load, [Request(YARDSTICK)] * requests)
+
+
+def _hit_and_settle(server: Server, route: str, ids: Sequence[str]) -> Callable[[], Load]:
     """Return a function that hits badges and waits for their folds, which would slow the next."""
 
     def hit() -> Load:
         load = server.load([Request(f"/api/v1/{route}?id={badge_id}") for badge_id in ids])
-        settled.append(server.settle())
+        server.settle()
         return load
 
     return hit
 
 
-def _rows(loads: Mapping[str, Sequence[Load]]) -> list[Sequence[str]]:
-    rates = medians({side: [load.per_second for load in runs] for side, runs in loads.items()})
-    return [
-        (
-            side,
-            f"{rate:,.0f}",
-            f"{rate / rates[YARDSTICK]:.2f}",
-            *_percentiles(loads[side]),
-            _aim(side, rates),
-        )
-        for side, rate in rates.items()
-    ]
-
-
-def _aim(side: str, rates: Mapping[str, float]) -> str:
-    if side == YARDSTICK:
-        return ""
-    if side == SVG:
-        times = rates[MANY] / rates[SVG]
-        aimed = f"JSON within {AIM_SVG} times, it is {times:.2f} times"
-        return judged(aimed, met=times <= AIM_SVG)
-    return judged(f"at least {AIM_PER_SECOND:,}", met=rates[side] >= AIM_PER_SECOND)
-
-
-def _percentiles(loads: Sequence[Load]) -> tuple[str, str]:
-    waits = [wait for load in loads for wait in load.waits]
-    return f"{percentile(waits, 0.5) * 1000:.1f}", f"{percentile(waits, 0.99) * 1000:.1f}"
-
-
-def _expected(ids: Sequence[str]) -> dict[str, int]:
-    return {badge_id: ROUNDS * hits for badge_id, hits in Counter(ids).items()}
-
-
-def _difference(server: Server, expected: Mapping[str, int]) -> tuple[int, int]:
+def _difference(server: Server, hits: Mapping[str, int]) -> tuple[int, int]:
     """Return the numbers of missing and of surplus views, over all badges."""
-    peeked = server.shown(list(expected))
-    errors = [peeked[badge_id] - views for badge_id, views in expected.items()]
+    shown = server.shown(list(hits))
+    errors = [shown[badge_id] - ROUNDS * views for badge_id, views in hits.items()]
     return -sum(min(0, error) for error in errors), sum(max(0, error) for error in errors)
-
-
-def _fsync(path: Path) -> float:
-    with path.open("ab") as file:
-        file.write(bytes(4096))
-        file.flush()
-        return seconds(lambda: os.fsync(file.fileno()))

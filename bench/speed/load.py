@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import selectors
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from bench.measuring import medians
-from simulation.environment import ROOT
 from simulation.raw_http import complete
+from simulation.server_process import run_client
 
 SILENCE_SECONDS = 30.0
 """A server without an answer for this time hangs."""
@@ -47,17 +46,17 @@ def percentile(waits: Sequence[float], share: float) -> float:
 
 
 def compared(loads: Mapping[str, Sequence[Load]], yardstick: str) -> list[tuple[str, ...]]:
-    """Return rows of each side: its rate, its rate divided by the yardstick's, and its p99."""
+    """Return rows of each side: its rate, its rate divided by the yardstick's, p50 and p99."""
     rates = medians({side: [load.per_second for load in runs] for side, runs in loads.items()})
     return [
-        (
-            side,
-            f"{rate:,.0f}",
-            f"{rate / rates[yardstick]:.2f}",
-            f"{percentile([w for load in loads[side] for w in load.waits], 0.99) * 1000:.1f}",
-        )
+        (side, f"{rate:,.0f}", f"{rate / rates[yardstick]:.2f}", *_percentiles(loads[side]))
         for side, rate in rates.items()
     ]
+
+
+def _percentiles(loads: Sequence[Load]) -> Sequence[str]:
+    waits = [wait for load in loads for wait in load.waits]
+    return [f"{percentile(waits, share) * 1000:.1f}" for share in (0.5, 0.99)]
 
 
 class Request(NamedTuple):
@@ -95,15 +94,7 @@ def run(host: str, port: int, requests: Sequence[Request], connections: int) -> 
 
 def run_apart(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
     """Do the same as `run` in a separate process."""
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.speed.load"],
-        input=json.dumps([host, port, requests, connections]),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return Load(**json.loads(finished.stdout))
+    return Load(**run_client("bench.speed.load", [host, port, requests, connections]))
 
 
 class _Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -21,10 +22,10 @@ SETTLE_SECONDS = 60.0
 """The most that putting, expiry and folds of a round may take; views expire in two seconds."""
 POLL_SECONDS = 0.05
 UNDER_WAY = (
-    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL)"
-    " + (SELECT count(*) FROM views), (SELECT count(*) FROM changes)"
+    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM views)"
+    " + (SELECT count(*) FROM items WHERE sk = 'WINDOW'), (SELECT count(*) FROM changes)"
 )
-"""Messages to put, markers and views to remove, and removals to fold, in one statement."""
+"""Messages to put, views and markers to remove, and removals to fold, in one statement."""
 
 
 class Server(ServerProcess):
@@ -48,17 +49,18 @@ class Server(ServerProcess):
         connection.close()
         return counts
 
-    def settle(self) -> float:
-        """Wait until every view is folded; return the wait in seconds.
-
-        Raises `TimeoutError`.
-        """
+    def settle(self) -> None:
+        """Wait until every view is folded. Raises `TimeoutError`."""
         started = time.monotonic()
         while any(left := self._under_way()):
             if time.monotonic() - started > SETTLE_SECONDS:
                 raise TimeoutError(f"messages, views and removals still under way: {left}")
             time.sleep(POLL_SECONDS)
-        return time.monotonic() - started
+
+    def resident(self) -> int:
+        """Return the bytes of memory of the process. Source: proc(5), `/proc/pid/statm`."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def _under_way(self) -> tuple[int, int, int]:
         with closing(sqlite3.connect(f"file:{self.folder / FILE}?mode=ro", uri=True)) as file:
@@ -67,9 +69,7 @@ class Server(ServerProcess):
 
 
 @contextmanager
-def running(
-    folder: Path, program: Sequence[str] = ("vumi", "serve"), **settings: str
-) -> Iterator[Server]:
-    """Run a server with these settings; `program` is its module and arguments."""
-    with killed(start(folder, program, settings, stderr=None)) as process:
+def running(folder: Path, **settings: str) -> Iterator[Server]:
+    """Run a server with these settings."""
+    with killed(start(folder, ("vumi", "serve"), settings, stderr=None)) as process:
         yield Server(process, folder)

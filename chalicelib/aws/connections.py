@@ -24,7 +24,7 @@ TIMEOUT: Seconds = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpReply:
     """The answer to a request."""
 
     status: int
@@ -45,13 +45,13 @@ class Connections:
         if self.endpoint.scheme == "https":
             load("chalicelib.tls")
 
-    def post(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def post(self, headers: Mapping[str, str], body: bytes) -> HttpReply:
         """Send one request. Raises `HTTPClientError` without an answer."""
         connection = self._take()
         try:
             connection.request("POST", self.endpoint.path, body, headers)
             response = connection.getresponse()
-            answer = Answer(response.status, response.headers, response.read())
+            answer = HttpReply(response.status, response.headers, response.read())
         except (OSError, HTTPException) as error:
             connection.close()
             raise exceptions.HTTPClientError(error=repr(error)) from error

@@ -1,4 +1,4 @@
-"""The way of an HTTP API or a function URL to a table of routes, by payload format 2.0.
+"""The adapter of an HTTP API or a function URL: events of payload format 2.0 become requests.
 
 The functions `get_views` and `api_handler` of the one stack use it. It needs no Chalice. Source:
 the API Gateway developer guide, "Create AWS Lambda proxy integrations for HTTP APIs".

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import SplitResult, quote, urlsplit
 
-from chalicelib.aws.connections import Answer, Connections
+from chalicelib.aws.connections import Connections, HttpReply
 from chalicelib.aws.request_signing import Signer
 from chalicelib.lazy import lazy
 from chalicelib.settings import required
@@ -48,7 +48,7 @@ TRACE = "_X_AMZN_TRACE_ID"
 """Lambda sets this variable. With its value, Lambda finds functions that invoke themselves."""
 UNQUOTED = "-=;:+&[]{}\"',"
 
-Send: TypeAlias = Callable[[Mapping[str, str], bytes], Answer]
+Send: TypeAlias = Callable[[Mapping[str, str], bytes], HttpReply]
 
 
 class JsonClient:
@@ -136,7 +136,7 @@ def _credential(environment: Mapping[str, str], name: str) -> str:
     return required(name, environment.get(name, ""), "a credential of the function's role")
 
 
-def _check(answer: Answer) -> None:
+def _check(answer: HttpReply) -> None:
     """Compare an answer with its checksum, which DynamoDB sends."""
     expected, actual = answer.headers.get("x-amz-crc32"), str(zlib.crc32(answer.body))
     if expected is not None and expected != actual:
@@ -145,7 +145,7 @@ def _check(answer: Answer) -> None:
         )
 
 
-def _content(answer: Answer) -> dict[str, Any]:
+def _content(answer: HttpReply) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(answer.body or b"{}")
     except ValueError as error:
@@ -153,7 +153,7 @@ def _content(answer: Answer) -> dict[str, Any]:
     return content
 
 
-def _error(answer: Answer) -> Any:
+def _error(answer: HttpReply) -> Any:
     """Return the response of botocore's `ClientError` for an answer with an error.
 
     An error of a proxy has no JSON. Errors of SQS have their older code in a header.

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
-from chalicelib.counting.view_queue import ViewMessages, ViewQueue
+from chalicelib.counting.view import ViewMessages, ViewQueue
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy, load
 from chalicelib.limits import NoLimits, Room
-from chalicelib.resources import Resources
 from chalicelib.settings import Feature, Settings, SettingsError, required
 
 if TYPE_CHECKING:
+    from chalicelib.api import ProcessResources
     from chalicelib.aws import clients, dynamodb, json_client, s3, sqs
     from chalicelib.events import claims, webhook_schedule
     from chalicelib.events.claims import Claims
@@ -46,7 +46,7 @@ CONNECTED = ("table", "views_queue", "delivery_queue", "distribution_queue", "ar
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Turn the garbage collector off while clients are imported and created.
 
     They live as long as the process, so a collection frees nothing. It would take about a tenth of
@@ -83,7 +83,7 @@ class AwsResources:
         return Settings.from_environment(self._environment)
 
     @cached_property
-    @uncollected()
+    @gc_disabled()
     def table(self) -> Table:
         name = required("TABLE_NAME", self.settings.table_name, "the name of the DynamoDB table")
         return dynamodb.DynamoTable(self._open("dynamodb"), name)
@@ -110,7 +110,7 @@ class AwsResources:
         return RefusalLog(self.clock)
 
     @cached_property
-    @uncollected()
+    @gc_disabled()
     def archive(self) -> Archive:
         bucket = self.settings.archive_bucket
         required("ARCHIVE_BUCKET", bucket, "the name of an S3 bucket")
@@ -134,7 +134,7 @@ class AwsResources:
             return None
         return webhook_schedule.EventSchedule(lambda: self.delivery_queue, self.clock)
 
-    @uncollected()
+    @gc_disabled()
     def _queue(self, setting: str, url: str) -> Queue:
         required(setting, url, "the URL of an SQS queue")
         return sqs.SqsQueue(self._sqs, url)
@@ -148,17 +148,17 @@ class AwsResources:
 
 
 class _Process:
-    resources: Resources | None = None
+    resources: ProcessResources | None = None
 
 
-def current() -> Resources:
+def current() -> ProcessResources:
     """Return the resources of this process, created from the environment on first use."""
     if _Process.resources is None:
         _Process.resources = _from_environment()
     return _Process.resources
 
 
-def use(resources: Resources | None) -> None:
+def use(resources: ProcessResources | None) -> None:
     """Set the resources of this process; after None, `current` creates new ones."""
     _Process.resources = resources
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
-from chalicelib.badges.options import PLAIN, Options
+from chalicelib.badges.options import PLAIN, Look
 from chalicelib.http.errors import ClientError
 from chalicelib.storage.errors import StorageError
 
@@ -46,7 +46,7 @@ class Badge:
         label: str,
         message: str,
         color: str,
-        options: Options = PLAIN,
+        options: Look = PLAIN,
         spark: tuple[int, ...] = (),
     ) -> Badge:
         """Return a badge with the look that the options describe."""
@@ -63,11 +63,9 @@ class Badge:
 
     @classmethod
     def error(cls, label: str, reason: str) -> Badge:
-        """Return a badge with an error message."""
         return cls(label, reason, "red", is_error=True)
 
     def to_json(self) -> Mapping[str, Any]:
-        """Return the badge as shields.io's endpoint JSON."""
         optional = {
             "labelColor": self.label_color,
             "style": self.style,

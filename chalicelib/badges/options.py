@@ -1,14 +1,23 @@
-"""The options of a badge's look, which JSON and SVG badges read from the query."""
+"""The options of a badge's look and of its number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.http.messages import Query
-from chalicelib.http.query import among, check_characters, is_plain, one, shown
+from chalicelib.http.fields import (
+    Field,
+    Json,
+    Options,
+    choice,
+    enum,
+    integer,
+    schema,
+    string,
+)
+from chalicelib.http.query import among, short_text, shown
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -18,9 +27,6 @@ else:
     colors = lazy("chalicelib.badges.colors")
     own_logo = lazy("chalicelib.badges.own_logo")
 
-LOOK = ("label", "color", "labelColor", "style", "logo", "logoColor")
-"""The options of every badge."""
-FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 PIXEL = "pixel"
 """The style of an image that counts and that nobody sees."""
@@ -31,54 +37,12 @@ OWN_LOGO = "data:"
 MAX_BASE = 10**15
 THOUSANDS = ("", "k", "M", "B", "T")
 
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options that a caller gives; an empty text means the badge's default.
-
-    `label` is None if none is given, because an empty one means a badge without a label. `logo` is
-    a name or the user's own. `base` is added to the count.
-    """
-
-    peek: bool = False
-    label: str | None = None
-    color: str = ""
-    label_color: str = ""
-    style: str = ""
-    logo: str | Logo = ""
-    logo_color: str = ""
-    format: str = "plain"
-    base: int = 0
-
-    def message(self, count: int) -> str:
-        """Return the text of a count and the base."""
-        return self.write(count + self.base)
-
-    def write(self, count: int) -> str:
-        """Return a number as it is shown: 1234, 1,234 or 1.2k."""
-        if self.format == "comma":
-            return f"{count:,}"
-        return short(count) if self.format == "short" else str(count)
-
-
-PLAIN = Options()
-
-
-def parse(query: Query, styles: Sequence[str] = STYLES) -> Options:
-    """Return the options in a query, with one of the `styles`. Raises `BadRequestError`."""
-    if is_plain(query):
-        return PLAIN
-    return Options(
-        peek=one(query, "peek", _flag, default=False),
-        label=one(query, "label", _label, default=None, may_be_empty=True),
-        color=one(query, "color", _color, default=""),
-        label_color=one(query, "labelColor", _color, default=""),
-        style=one(query, "style", partial(among, styles), default=""),
-        logo=one(query, "logo", _logo, default=""),
-        logo_color=one(query, "logoColor", _color, default=""),
-        format=one(query, "format", partial(among, FORMATS), default="plain"),
-        base=one(query, "base", base, default=0),
-    )
+NO_CONTROL_CHARACTERS = r"[^\u0000-\u001f\u007f-\u009f]*"
+LOGO_NAME = string("[a-z0-9]+")
+COLOR = schema("Color", string("(#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]+)"))
+A_COLOR = "A name of CSS or shields.io, or hex digits."
+STYLE = schema("Style", enum(STYLES))
+BASE = schema("Base", integer(0, MAX_BASE))
 
 
 def short(count: int) -> str:
@@ -90,17 +54,27 @@ def short(count: int) -> str:
     return f"{whole}{point}{THOUSANDS[power]}"
 
 
-def _flag(given: str) -> bool:
+def flag(given: str) -> bool:
+    """Parse 0 or 1. Raises `ValueError`."""
     if given not in {"0", "1"}:
         raise ValueError(f"give 1 or 0, not {shown(given)}")
     return given == "1"
 
 
-def _label(given: str) -> str:
-    if len(given) > MAX_LABEL:
-        raise ValueError(f"give at most {MAX_LABEL} characters, not {len(given)}")
-    check_characters(given, "it")
-    return given
+FORMATS: Mapping[str, Callable[[int], str]] = {"plain": str, "comma": "{:,}".format, "short": short}
+
+
+def color_option(words: str, example: str, name: str = "") -> Field[str]:
+    """Declare an option that is a colour."""
+    return Field(_color, COLOR, words, name=name, default="", example=example)
+
+
+def base(given: str) -> int:
+    """Parse a base. Raises `ValueError`, whose message says what to give."""
+    decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
+    if not (decimal and int(given) <= MAX_BASE):
+        raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {shown(given)}")
+    return int(given)
 
 
 def _color(given: str) -> str:
@@ -117,9 +91,58 @@ def _logo(given: str) -> str | Logo:
     return given
 
 
-def base(given: str) -> int:
-    """Parse a base. Raises `ValueError`, whose message says what to give."""
-    decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
-    if not (decimal and int(given) <= MAX_BASE):
-        raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {shown(given)}")
-    return int(given)
+def _logo_schema() -> Json:
+    url = re.escape(own_logo.PREFIX)
+    own = string(f"{url}[A-Za-z0-9+/]+={{0,2}}", maxLength=own_logo.MAX_LENGTH)
+    return {"anyOf": [LOGO_NAME | {"maxLength": MAX_LOGO}, own]}
+
+
+class Look(Options):
+    """The options of every badge. An empty text means the badge's default.
+
+    `label` is None if none is given. `logo` is a name or the user's own.
+    """
+
+    label = Field[str | None](
+        partial(short_text, MAX_LABEL),
+        string(NO_CONTROL_CHARACTERS, maxLength=MAX_LABEL),
+        "The text on the left, in place of the badge's own. An empty one leaves the badge without a"
+        " label.",
+        default=None,
+        example="visitors",
+        may_be_empty=True,
+    )
+    color = color_option(f"Of the message. {A_COLOR}", "green")
+    label_color = color_option(f"Of the label. {A_COLOR}", "#555", name="labelColor")
+    style = Field(partial(among, STYLES), STYLE, f"{STYLES[0]} if none is given.", default="")
+    logo = Field["str | Logo"](
+        _logo,
+        _logo_schema,
+        "A simple-icons name: the SVG draws the common ones, and names the reason for others. Or"
+        " your own SVG in a data URL: shapes and colours alone, without text and references.",
+        default="",
+        example="github",
+    )
+    logo_color = color_option(
+        f"Of the logo. {A_COLOR} The brand's colour, or one that is visible, if none is given.",
+        "white",
+        name="logoColor",
+    )
+
+
+class CountFormat(Options):
+    """The form of a number. `base` is added to the count."""
+
+    format = choice(lambda: FORMATS, "Of the count: 1234, 1,234 or 1.2k.", "plain")
+    base = Field(base, BASE | {"default": 0}, "Added to the shown count.", default=0, example=1200)
+
+    def message(self, count: int) -> str:
+        """Return the text of a count and the base."""
+        return self.write(count + self.base)
+
+    def write(self, count: int) -> str:
+        """Return a number as it is shown: 1234, 1,234 or 1.2k."""
+        return FORMATS[self.format](count)
+
+
+PLAIN = Look()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import PIXEL
 from chalicelib.http import responses
-from chalicelib.http.messages import Response
-from chalicelib.http.routing import FailureHandler
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Handler, Route
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ SVG_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 """The headers of every image. One that is opened as a page has no script and loads nothing."""
+IMAGE = ".svg"
+"""The end of the path of a badge that is an image."""
 PIXEL_IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
@@ -42,14 +45,28 @@ def badge_svg(badge: Badge) -> Response:
     return image(PIXEL_IMAGE if badge.style == PIXEL else svg.draw(badge))
 
 
-def json_failure(draw: Callable[[Exception], Badge]) -> FailureHandler:
-    """Return the handler that answers a failure with a badge as JSON."""
-    return lambda failure, _: badge_json(draw(failure))
+def respond(badge: Badge, request: Request) -> Response:
+    """Return a badge in the form that the path of a request names."""
+    return badge_svg(badge) if request.path.endswith(IMAGE) else badge_json(badge)
 
 
-def svg_failure(draw: Callable[[Exception], Badge]) -> FailureHandler:
-    """Return the handler that answers a failure with a badge as an SVG image."""
-    return lambda failure, _: badge_svg(draw(failure))
+def badge_route(
+    handler: Handler, draw_failure: Callable[[Exception], Badge], **more: Any
+) -> partial[Route]:
+    """Return a route of badges without its path, whose failures are drawn."""
+
+    def on_failure(failure: Exception, request: Request) -> Response:
+        return respond(draw_failure(failure), request)
+
+    return partial(
+        Route,
+        "GET",
+        handler=handler,
+        with_head=True,
+        on_failure=on_failure,
+        from_any_site=True,
+        **more,
+    )
 
 
 def image(document: str) -> Response:

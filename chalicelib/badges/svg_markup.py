@@ -71,7 +71,7 @@ class Measures(NamedTuple):
     """The share by which a shine darkens the background of the logo."""
 
 
-class Halves(NamedTuple):
+class BadgeLayout(NamedTuple):
     """The positions where the halves meet and end, and their texts."""
 
     seam: float
@@ -80,7 +80,7 @@ class Halves(NamedTuple):
     message: Line
 
 
-def halves(drawing: Drawing, measures: Measures, label: Text, message: Text) -> Halves:
+def halves(drawing: Drawing, measures: Measures, label: Text, message: Text) -> BadgeLayout:
     """Lay out two halves for texts of these lengths."""
     seam = _find_seam(drawing, measures, label)
     alone = measures.logo_alone if drawing.logo and not seam else 0
@@ -88,7 +88,7 @@ def halves(drawing: Drawing, measures: Measures, label: Text, message: Text) -> 
     left = seam - measures.padding - label.length / 2 + measures.inwards
     right = end - drawing.spark_width - measures.padding - message.length / 2
     right -= measures.inwards if seam else 0
-    return Halves(
+    return BadgeLayout(
         seam,
         end,
         Line(label, left, measures.baseline, drawing.label_color),
@@ -133,7 +133,7 @@ def write(line: Line, attributes: str = "", lower: int = 0, *, scaled: bool = Fa
     return f'<text {place} textLength="{length}"{attributes}>{escape(content)}</text>'
 
 
-def backgrounds(drawing: Drawing, laid: Halves, height: int) -> str:
+def backgrounds(drawing: Drawing, laid: BadgeLayout, height: int) -> str:
     """Write the two halves, or one if there is no label."""
     seam, rest = number(laid.seam), number(laid.end - laid.seam)
     label = f'<rect width="{seam}" height="{height}" fill="{drawing.label_color}"/>'

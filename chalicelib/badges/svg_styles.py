@@ -8,8 +8,8 @@ from chalicelib.badges import colors, svg_markup, text_width
 from chalicelib.badges.svg_markup import (
     LOGO_GAP,
     LOGO_SIZE,
+    BadgeLayout,
     Drawing,
-    Halves,
     Line,
     Measures,
     Text,
@@ -134,7 +134,7 @@ def measure_spaced(content: str, face: Face) -> Text:
     return Text(content, int(text_width.width(content, face, 10)) + LETTER_SPACING * letters)
 
 
-def _lay_out_halves(drawing: Drawing, measures: Measures) -> Halves:
+def _lay_out_halves(drawing: Drawing, measures: Measures) -> BadgeLayout:
     label, message = (
         measure_odd(drawing.label, Face.VERDANA),
         measure_odd(drawing.message, Face.VERDANA),
@@ -158,7 +158,7 @@ def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int)
     return Picture(halves.end, measures.height, content)
 
 
-def _draw_square(drawing: Drawing, halves: Halves, height: int) -> str:
+def _draw_square(drawing: Drawing, halves: BadgeLayout, height: int) -> str:
     drawn = svg_markup.backgrounds(drawing, halves, height)
     return f'<g shape-rendering="crispEdges">{drawn}</g>'
 
@@ -180,13 +180,13 @@ def _draw_bubble(x: float, width: float) -> str:
     return f'<path d="{top}{point}" fill="{SOCIAL_BUBBLE}"/>'
 
 
-def _draw_logo(drawing: Drawing, halves: Halves, measures: Measures) -> str:
+def _draw_logo(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     color = drawing.label_color if halves.seam else drawing.color
     background = colors.darken(color, measures.shade)
     return svg_markup.draw_logo(drawing, measures.logo_x, measures.height, background)
 
 
-def _draw_spark(drawing: Drawing, halves: Halves, measures: Measures) -> str:
+def _draw_spark(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     end = halves.end - measures.padding
     return svg_markup.draw_spark(drawing, end, measures.height, drawing.color)
 

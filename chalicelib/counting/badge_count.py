@@ -7,19 +7,21 @@ view, and those after the old watermark are still there.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.counting import keys
-from chalicelib.counting.storing import Store
+from chalicelib import telemetry
+from chalicelib.counting import keys, storing
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import Summary
-from chalicelib.counting.view import View, earliest, milliseconds, new_ulid
-from chalicelib.counting.view_queue import ViewQueue
+from chalicelib.counting.view import View, ViewQueue
 from chalicelib.counting.windows import Windows
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
+from chalicelib.ulids import earliest, milliseconds, new_ulid
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 MAX_LIVE = 8_000
@@ -68,7 +70,6 @@ class Count:
 
     @property
     def shown(self) -> int:
-        """Return the number that the badge shows."""
         return self.summary.base + self.views
 
     def view(self, windows: Windows, now: Seconds, hot: int = HOT_VIEWS) -> View:
@@ -144,19 +145,18 @@ def page_size(badge_id: str) -> int:
     return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
 
 
-def take(view: View, queue: ViewQueue, store: Callable[[], Store]) -> bool:
+def take(view: View, queue: ViewQueue, counting: Callable[[], Counting]) -> None:
     """Enqueue the write of a view, or store it directly if the queue fails.
 
-    Returns whether the queue took it. Raises `StorageError` if both fail: the view is lost then,
-    and the badge must say so.
+    Raises `StorageError` if both fail: the view is lost then, and the badge must say so.
     """
     try:
         queue.send(view)
     except StorageError:
-        for failure in store().store([view]).values():
+        telemetry.count(queue_refusals=1)
+        for failure in storing.store(counting(), [view]).values():
             raise failure from None
-        return False
-    return True
+        telemetry.event(logging.WARNING, "view_stored_directly")
 
 
 def _split(badge_id: str, page: Sequence[Item]) -> tuple[Summary, list[str]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.resources import Counting, CountingResources
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
@@ -19,9 +18,7 @@ from chalicelib.units import Seconds, WholeSeconds
 
 if TYPE_CHECKING:
     from chalicelib.counting import folding, storing
-    from chalicelib.counting.folding import Folder
     from chalicelib.counting.view import View
-    from chalicelib.resources import Resources
 else:
     folding, storing = lazy("chalicelib.counting.folding"), lazy("chalicelib.counting.storing")
 
@@ -47,87 +44,77 @@ class MarkerRemoval:
             raise MalformedError(f"expected the key of a window's marker: {error!r}") from error
 
 
-class FoldState(Enum):
-    """The state of one badge's fold after a removal."""
-
-    DONE = auto()
-    POSTPONED = auto()
-    FAILED = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class FoldOutcome:
-    """The state of one badge's fold, and the number of views that it counted."""
+    """The number of views that one badge's fold counted.
 
-    state: FoldState
-    folded: int = 0
+    The fold is repeated after the next removal of its marker, or after the same removal again.
+    """
+
+    folded: int
+    is_postponed: bool = False
+    is_failed: bool = False
 
 
-def store_views(views: Iterable[View], resources: Resources) -> set[View]:
+def store_views(views: Iterable[View], resources: CountingResources) -> set[View]:
     """Store views, or count them at once, by their age; return those to deliver again.
 
     A badge whose fold is overdue is folded if one of its views asks for that.
     """
     views = list(dict.fromkeys(views))
-    windows = Windows.of(resources.settings)
-    store = storing.Store(
-        resources.table, windows, resources.view_clock, resources.map_parallel, resources.webhooks
-    )
-    failures = store.store(views)
-    errors = [error for error in failures.values() if not isinstance(error, storing.InBetween)]
+    counting = Counting.of(resources)
+    failures = storing.store(counting, views)
+    errors = [error for error in failures.values() if not isinstance(error, storing.InBetweenError)]
     for error in errors:
         telemetry.event(logging.WARNING, "view_not_stored", reason=str(error))
     telemetry.count(
         views_put=len(views) - len(failures),
         views_waiting=len(failures) - len(errors),
-        views_folded_early=_fold_overdue([view.badge_id for view in views if view.fold], resources),
+        views_folded_early=_fold_overdue([view.badge_id for view in views if view.fold], counting),
     )
     return set(failures)
 
 
-def _fold_overdue(badge_ids: Iterable[str], resources: Resources) -> int:
+def _fold_overdue(badge_ids: Iterable[str], counting: Counting) -> int:
     """Fold badges; return the number of views that they counted.
 
     A failure is logged, and the next request for the badge asks again.
     """
     badge_ids = list(dict.fromkeys(badge_ids))
-    return sum(resources.map_parallel(partial(_fold_all, resources), badge_ids))
+    return sum(counting.map_parallel(partial(_fold_all, counting), badge_ids))
 
 
-def _fold_all(resources: Resources, badge_id: str) -> int:
+def _fold_all(counting: Counting, badge_id: str) -> int:
     try:
-        return _folder(resources).fold_all(badge_id)
+        return folding.BadgeFold(counting, badge_id).fold_all()
     except Exception as failure:  # noqa: BLE001  the views of the batch are stored nevertheless
         telemetry.event(logging.WARNING, "badge_not_folded", badge=badge_id, reason=repr(failure))
         return 0
 
 
-def fold_badges(removals: Sequence[MarkerRemoval], resources: Resources) -> list[MarkerRemoval]:
+def fold_badges(
+    removals: Sequence[MarkerRemoval], resources: CountingResources
+) -> list[MarkerRemoval]:
     """Fold the badges whose markers were removed; return the removals to deliver again.
 
     A badge that is folded already does not change.
     """
-    now = resources.view_clock()
+    counting = Counting.of(resources)
+    now = counting.clock()
     marks: dict[str, WholeSeconds] = {}
     for removal in removals:
         marks[removal.badge_id] = max(removal.mark, marks.get(removal.badge_id, 0))
-    fold = partial(_fold, _folder(resources))
-    outcomes = dict(zip(marks, resources.map_parallel(fold, marks.items()), strict=True))
-    states = [outcome.state for outcome in outcomes.values()]
+    fold = partial(_fold, counting)
+    outcomes = dict(zip(marks, counting.map_parallel(fold, marks.items()), strict=True))
     telemetry.count(
         views_folded=sum(outcome.folded for outcome in outcomes.values()),
-        folds_postponed=states.count(FoldState.POSTPONED),
+        folds_postponed=sum(outcome.is_postponed for outcome in outcomes.values()),
         fold_lag_seconds=_lag_seconds(removals, now),
     )
-    return [one for one in removals if outcomes[one.badge_id].state is FoldState.FAILED]
+    return [one for one in removals if outcomes[one.badge_id].is_failed]
 
 
-def _folder(resources: Resources) -> Folder:
-    windows = Windows.of(resources.settings)
-    return folding.Folder(resources.table, windows, resources.view_clock, resources.webhooks)
-
-
-def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
+def _fold(counting: Counting, removed: tuple[str, int]) -> FoldOutcome:
     """Fold one badge. If that fails, put the marker again, so that its next removal folds again.
 
     The marker is also put again if by this clock the grace was not over before the fold, because
@@ -135,18 +122,19 @@ def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
     if the table refuses the marker too.
     """
     badge_id, mark = removed
-    folded, is_over = 0, folder.is_over(mark)
+    badge = folding.BadgeFold(counting, badge_id)
+    folded, is_over = 0, mark <= counting.foldable()
     try:
-        folded = folder.fold(badge_id, mark)
+        folded = badge.fold(mark)
         if is_over:
-            return FoldOutcome(FoldState.DONE, folded)
+            return FoldOutcome(folded)
     except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
         telemetry.event(logging.ERROR, "badge_not_folded", badge=badge_id, reason=repr(failure))
     try:
-        folder.postpone(badge_id, mark)
+        badge.postpone(mark)
     except StorageError:
-        return FoldOutcome(FoldState.FAILED, folded)
-    return FoldOutcome(FoldState.POSTPONED, folded)
+        return FoldOutcome(folded, is_failed=True)
+    return FoldOutcome(folded, is_postponed=True)
 
 
 def _lag_seconds(removals: Iterable[MarkerRemoval], now: Seconds) -> WholeSeconds:

@@ -22,26 +22,25 @@ day, which was read after the summary.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import Hour, Summary, hour_of, read, read_day
-from chalicelib.counting.view import earliest, latest, milliseconds
-from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.counting.windows import marker_item
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Value, text
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Write
+from chalicelib.ulids import earliest, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.counting import milestones
     from chalicelib.counting.milestones import Reached
-    from chalicelib.outgoing.webhooks import WebhookSchedule
 else:
     milestones = lazy("chalicelib.counting.milestones")
 
@@ -53,18 +52,13 @@ UNLIMITED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
-    """The fold of badges in a table.
+class BadgeFold:
+    """The fold of one badge."""
 
-    Without `webhooks`, it leaves the milestones that a badge reaches to the next write of a count.
-    """
+    counting: Counting
+    badge_id: str
 
-    table: Table
-    windows: Windows
-    clock: Callable[[], Seconds]
-    webhooks: WebhookSchedule | None = None
-
-    def fold(self, badge_id: str, mark: WholeSeconds) -> int:
+    def fold(self, mark: WholeSeconds) -> int:
         """Fold the views up to a mark that are older than the grace; return their number.
 
         Raises `StorageError`; steps before it stay folded.
@@ -72,53 +66,50 @@ class Folder:
         folded = failures = 0
         while failures < TRIES:
             try:
-                step = self._take_step(badge_id, mark)
+                step = self._take_step(mark)
             except ConditionFailed:
                 failures += 1
                 continue
             folded += step.counted
             if step.is_last:
                 return folded
-        raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
+        raise Unavailable(f"{self.badge_id} was changed by {TRIES} other writes; try again")
 
-    def fold_all(self, badge_id: str) -> int:
+    def fold_all(self) -> int:
         """Fold all views that are older than the grace; return their number."""
-        return self.fold(badge_id, self.windows.foldable(self.clock()))
+        return self.fold(self.counting.foldable())
 
-    def is_over(self, mark: WholeSeconds) -> bool:
-        """Return whether the grace after a mark is over."""
-        return mark <= self.windows.foldable(self.clock())
-
-    def postpone(self, badge_id: str, mark: WholeSeconds) -> None:
+    def postpone(self, mark: WholeSeconds) -> None:
         """Put the marker of a window again, so that TTL removes it later. Raises `StorageError`."""
-        ttl = self.windows.marker_ttl(max(mark, int(self.clock())))
-        self.table.write(Put(marker_item(badge_id, mark, ttl)))
+        ttl = self.counting.windows.marker_ttl(max(mark, int(self.counting.clock())))
+        self.counting.table.write(Put(marker_item(self.badge_id, mark, ttl)))
 
-    def _take_step(self, badge_id: str, mark: WholeSeconds) -> FoldStep:
+    def _take_step(self, mark: WholeSeconds) -> FoldStep:
         """Fold the views of one day at most, the oldest."""
-        now = self.clock()
-        upto = to_milliseconds(min(mark, self.windows.foldable(now)))
-        own = read(self.table, badge_id)
+        table, webhooks = self.counting.table, self.counting.webhooks
+        now = self.counting.clock()
+        upto = to_milliseconds(min(mark, self.counting.windows.foldable(now)))
+        own = read(table, self.badge_id)
         if upto <= own.watermark:
             return FoldStep(0, is_last=True)
-        target = read(self.table, own.alias) if own.alias else own
-        passed = self._read_passed(own, upto)
+        target = read(table, own.alias) if own.alias else own
+        passed = self._read_passed(own.watermark + 1, upto)
         if not passed.views:
             return FoldStep(0, is_last=True)
         counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
-            self.table.write(finished)
-        reached = milestones.reach(self.table, target, counted.total(), now, self.webhooks)
-        self.table.write(*self._make_writes(own, target, counted, passed.upto, now, reached))
-        milestones.enqueue(reached, self.webhooks)
+            table.write(finished)
+        reached = milestones.reach(table, target, counted.total(), now, webhooks)
+        table.write(*self._make_writes(own, target, counted, passed.upto, now, reached))
+        milestones.enqueue(reached, webhooks)
         return FoldStep(counted.total(), is_last=passed.upto == upto)
 
-    def _read_passed(self, own: Summary, upto: Milliseconds) -> PassedViews:
+    def _read_passed(self, first: Milliseconds, upto: Milliseconds) -> PassedViews:
         """Read the views that the watermark passes: about `MAX_VIEWS`, all of one day."""
-        views = self._read(own.badge_id, own.watermark + 1, upto, MAX_VIEWS)
+        views = self._read(first, upto, MAX_VIEWS)
         if len(views) == MAX_VIEWS:
             upto = views[-1]
-            views = [at for at in views if at < upto] + self._read(own.badge_id, upto, upto)
+            views = [at for at in views if at < upto] + self._read(upto, upto)
         if not views:
             return PassedViews(upto, ())
         end = _find_end(hour_of(views[0]).day)
@@ -150,15 +141,15 @@ class Folder:
         day = next(iter(counted)).day
         if day >= target.today.day:
             return [target.add_views(now, counted, **values)]
-        finished = read_day(self.table, target, day)
+        finished = read_day(self.counting.table, target, day)
         return target.add_views_to(finished, now, counted, **values)
 
     def _read(
-        self, badge_id: str, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
+        self, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
     ) -> list[Milliseconds]:
         """Read the times of the views between two times, both included."""
-        items = self.table.query(
-            keys.partition(badge_id),
+        items = self.counting.table.query(
+            keys.partition(self.badge_id),
             first=keys.VIEW + earliest(first),
             last=keys.VIEW + latest(last),
             attributes=("SK",),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from chalicelib.http.errors import BadRequestError, ClientError
+from chalicelib.http.fields import Field, Options, schema, string
+from chalicelib.http.messages import Query
 from chalicelib.http.query import check_characters
 from chalicelib.settings import Settings
 
@@ -17,6 +19,18 @@ MAX_COMPOSED = 4
 """The most characters that NFC composes to one (Unicode Standard Annex #15)."""
 FORMAT = "Cf"
 """The Unicode category of characters that show nothing, or turn the direction of others."""
+
+
+CHARACTERS = (
+    r"[^\u0000-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]*"
+)
+"""The pattern of texts without control and format characters (Unicode category Cf).
+
+Some format characters above U+FFFF are missing, because no escape is the same in ECMAScript and in
+Python.
+"""
+ID = schema("Id", string(CHARACTERS, minLength=1, maxLength=MAX_CHARACTERS))
 
 
 class BadIdError(BadRequestError):
@@ -30,13 +44,11 @@ class NotCountedError(ClientError):
     code = "not_counted"
 
 
-def parse(given: Sequence[str]) -> str:
-    """Return the only value of a query parameter as an id. Raises `BadIdError`."""
-    if not given:
+def parse(given: str | None) -> str:
+    """Return an option of a query as an id. Raises `BadIdError`."""
+    if given is None:
         raise BadIdError("give an id: ?id=owner/name")
-    if len(given) > 1:
-        raise BadIdError(f"give one id, not {len(given)}")
-    return normalise(given[0])
+    return normalise(given)
 
 
 def normalise(raw: str) -> str:
@@ -74,7 +86,33 @@ def _check_length(given: str, most: int) -> None:
         )
 
 
+Asked = TypeVar("Asked", bound="IdOption")
+
+
+class IdOption(Options):
+    """The id of a badge in a query."""
+
+    badge_id = Field(
+        parse,
+        ID,
+        f"The badge: any text of at most {MAX_BYTES} bytes of UTF-8 without control characters and"
+        " format characters (Unicode category Cf: bidirectional controls, zero-width characters),"
+        " percent-encoded. Two spellings of one Unicode text are one id (NFC). Letters of different"
+        " case are different ids. An operator may list the ids that are counted (`IDS`); a badge of"
+        " another id is an error.",
+        name="id",
+        example="owner/name",
+    )
+
+
 def check_counted(badge_id: str, settings: Settings) -> None:
     """Raise `NotCountedError` for an id that the operator does not count."""
     if settings.ids and not any(fnmatchcase(badge_id, pattern) for pattern in settings.ids):
         raise NotCountedError("this id is not counted here: the operator must add it to IDS")
+
+
+def read(kind: type[Asked], query: Query, settings: Settings) -> Asked:
+    """Return the options of a query for a badge that is counted here. Raises `ClientError`."""
+    options = kind(query)
+    check_counted(options.badge_id, settings)
+    return options

@@ -81,7 +81,7 @@ class Milestone:
         return {"count": self.count, "url": self.url, "reached": reached}
 
 
-class Passage(NamedTuple):
+class MilestoneContext(NamedTuple):
     """The moment at which a badge reaches milestones, with the number that it shows.
 
     `life` is the `reset` of the badge's present life, and `name` its present name.
@@ -130,7 +130,6 @@ class Milestones:
 
     @property
     def put(self) -> Put:
-        """Return the write that stores the milestones."""
         pk, sk = keys.milestones(self.badge_id)
         stored: list[Value] = [asdict(one) for one in self.milestones]
         item: Item = {"PK": pk, "SK": sk, "owner": self.owner, "milestones": stored}
@@ -152,7 +151,7 @@ class Milestones:
         )
         return replace(self, milestones=tuple(chosen), set_at=at)
 
-    def reach(self, table: Table, passage: Passage, webhooks: WebhookSchedule) -> Reached:
+    def reach(self, table: Table, passage: MilestoneContext, webhooks: WebhookSchedule) -> Reached:
         """Return the writes that mark the milestones that a badge reaches, and send them.
 
         One that was sent within a day is only marked. An event that an import has brought is left
@@ -172,7 +171,7 @@ class Milestones:
         events = tuple(put for put in puts if table.get(put.key) is None)
         return Reached(after.next, (after.put, *events), events)
 
-    def _webhook(self, milestone: Milestone, passage: Passage) -> Webhook:
+    def _webhook(self, milestone: Milestone, passage: MilestoneContext) -> Webhook:
         webhook_id = event_id(self.badge_id, milestone.count, passage.life, milestone.set_at)
         data = {"id": passage.name, "milestone": milestone.count, "count": passage.shown}
         body = {"type": TYPE, "timestamp": to_iso8601(passage.at), "data": data}
@@ -207,7 +206,7 @@ def reach(
     found = read(table, summary.badge_id, text(owner, "digest"))
     if not found.milestones:
         return NOTHING
-    passage = Passage(name, summary.reset, shown, to_milliseconds(now))
+    passage = MilestoneContext(name, summary.reset, shown, to_milliseconds(now))
     return found.reach(table, passage, webhooks)
 
 

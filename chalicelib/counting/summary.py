@@ -117,7 +117,7 @@ class Summary:
         )
 
     @property
-    def as_read(self) -> Check:
+    def unchanged(self) -> Check:
         """Return the check that the summary has not been written since it was read."""
         return Check(keys.summary(self.badge_id), unchanged("version", self.version))
 
@@ -134,7 +134,7 @@ class Summary:
             values={**values, "version": self.version + 1},
             defaults={"created": int(now)},
             remove=(*tombstone, *remove),
-            condition=self.as_read.condition,
+            condition=self.unchanged.condition,
         )
 
     def add_views(self, now: Seconds, views: Mapping[Hour, int], **more: Value) -> Update:

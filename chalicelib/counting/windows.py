@@ -39,7 +39,6 @@ class Windows:
 
     @classmethod
     def of(cls, settings: Settings) -> Windows:
-        """Return the lengths in the settings."""
         return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
 
     def mark(self, milliseconds: Milliseconds) -> WholeSeconds:
@@ -51,7 +50,6 @@ class Windows:
         return int((now - self.grace) // self.window) * self.window
 
     def is_young(self, milliseconds: Milliseconds, now: Seconds) -> bool:
-        """Return whether a view of a time is young."""
         return now - milliseconds / 1000 <= YOUNG * self.grace
 
     def is_old(self, milliseconds: Milliseconds, now: Seconds) -> bool:
@@ -59,7 +57,6 @@ class Windows:
         return now - milliseconds / 1000 >= OLD * self.grace
 
     def marker_ttl(self, mark: WholeSeconds) -> WholeSeconds:
-        """Return the TTL of a window's marker."""
         return mark + self.grace
 
     def view_ttl(self, milliseconds: Milliseconds) -> WholeSeconds:

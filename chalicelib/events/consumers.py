@@ -11,16 +11,16 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
 from chalicelib.events.delivery import DeliveryResult, EndedAttempt, EventDelivery
 from chalicelib.events.event import Event, TargetKind
+from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.events.targets import TargetSender
-from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import to_milliseconds
 
 Result = TypeVar("Result")
 
 
-def sweep_events(resources: Resources) -> SweepResult:
+def sweep_events(resources: EventResources) -> SweepResult:
     """Send the events that are due soon to the distribution. Raises `StorageError`.
 
     The next sweep sends the events that a failed sweep did not send.
@@ -29,12 +29,12 @@ def sweep_events(resources: Resources) -> SweepResult:
     return sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
 
 
-def distribute(groups: Iterable[SweptGroup], resources: Resources) -> list[SweptGroup]:
+def distribute(groups: Iterable[SweptGroup], resources: EventResources) -> list[SweptGroup]:
     """Enqueue each event of the groups for its time; return the groups to deliver again."""
     return [group for group in groups if not _is_distributed(group, resources)]
 
 
-def _is_distributed(group: SweptGroup, resources: Resources) -> bool:
+def _is_distributed(group: SweptGroup, resources: EventResources) -> bool:
     try:
         sweep.distribute(group, resources.delivery_queue, to_milliseconds(resources.clock()))
     except StorageError as error:
@@ -43,7 +43,7 @@ def _is_distributed(group: SweptGroup, resources: Resources) -> bool:
     return True
 
 
-def deliver(event_ids: Iterable[str], resources: Resources) -> set[str]:
+def deliver(event_ids: Iterable[str], resources: EventResources) -> set[str]:
     """Deliver events whose time has come; return the ids of those to deliver again.
 
     Each event has its own thread, so that no event waits for the receiver of another.
@@ -55,7 +55,7 @@ def deliver(event_ids: Iterable[str], resources: Resources) -> set[str]:
     return {task.event_id for task in tasks if not task.is_done}
 
 
-def delivery_over(resources: Resources) -> EventDelivery:
+def delivery_over(resources: EventResources) -> EventDelivery:
     """Return the delivery of events over the resources of a process."""
     return EventDelivery(
         table=resources.table,

@@ -13,23 +13,18 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.events.claims import LEASE_SECONDS, Claims
 from chalicelib.events.event import KEPT_SECONDS, Attempt, Event, Status, attempts_value, batch, key
 from chalicelib.events.schedule import enqueue_soon
-from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Update
+from chalicelib.ulids import new_ulid
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
-
-if TYPE_CHECKING:
-    import ulid
-else:
-    ulid = lazy("ulid")
 
 DELIVERY_SECONDS = 20
 """The longest time of a delivery, with room. No delivery begins with less left of its lease."""
@@ -102,7 +97,7 @@ class EventDelivery:
     def _claim(self, event: Event, now: Milliseconds) -> Event | None:
         claimed = replace(
             event,
-            claim=str(ulid.ULID()),
+            claim=new_ulid(now),
             lease=now + to_milliseconds(LEASE_SECONDS),
             tries=event.tries + 1,
             attempts=(*event.attempts, Attempt(started=now))[-MAX_ATTEMPTS_KEPT:],

@@ -67,7 +67,7 @@ def _places(cursor: str, status: Status) -> dict[int, Due]:
     except (AttributeError, TypeError, ValueError, RecursionError):
         of, places = "", {}
     if of != status:
-        raise BadRequestError(f"cursor: give the one that the page of {status} before answered")
+        raise BadRequestError(f"cursor: give the one of the page of {status} before")
     return places
 
 

@@ -6,15 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import LOOK, parse
-from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
+from chalicelib.badges.options import Look
+from chalicelib.badges.responses import badge_route, respond
+from chalicelib.events.resources import EventResources
 from chalicelib.http import responses
-from chalicelib.http.errors import BadRequestError, NotFoundError
+from chalicelib.http.errors import NotFoundError
+from chalicelib.http.fields import NEXT_PAGE, Field, Options, choice, string
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
-from chalicelib.resources import Resources
 from chalicelib.settings import Feature
 from chalicelib.units import Milliseconds, to_milliseconds
 
@@ -32,7 +32,28 @@ else:
 LABEL = "event"
 
 
-def post_event(request: Request, resources: Resources) -> Response:
+class ListOptions(Options):
+    """The options of the list of events."""
+
+    status = choice(lambda: [*event.Status], "Of the events.", "ACTIVE")
+    cursor = Field(str, string("[A-Za-z0-9_-]+"), NEXT_PAGE, default="")
+
+
+class EchoOptions(Options):
+    """The option of an echo."""
+
+    ts = Field[str | None](
+        str,
+        {"type": "number", "minimum": 0},
+        "The time in seconds since 1970, at most 366 days ahead; now if none is given. A time in"
+        " the past means now.",
+        default=None,
+        example=1767225600.5,
+        may_be_empty=True,
+    )
+
+
+def make_event(request: Request, resources: EventResources) -> Response:
     """Accept an event; the same request again changes nothing."""
     now = _now(resources)
     wanted = requests.read_event(request.body, resources.settings.event_queues, now)
@@ -41,66 +62,54 @@ def post_event(request: Request, resources: Resources) -> Response:
     return responses.json(serializers.to_json(accepted.event), status)
 
 
-def get_events(request: Request, resources: Resources) -> Response:
+def list_events(request: Request, resources: EventResources) -> Response:
     """List the events of a status, a page at a time."""
-    status = one(request.query, "status", str, default=str(event.Status.ACTIVE))
-    if status not in set(event.Status):
-        raise BadRequestError(f"status: give {', '.join(event.Status)}, not {status[:20]!r}")
-    cursor = one(request.query, "cursor", str, default="")
-    page = listing.read(resources.table, event.Status(status), cursor)
+    asked = ListOptions(request.query)
+    page = listing.read(resources.table, event.Status(asked.status), asked.cursor)
     events = {"events": [serializers.to_json(listed) for listed in page.events]}
     return responses.json({**events, **({"cursor": page.cursor} if page.cursor else {})})
 
 
-def get_event(request: Request, resources: Resources) -> Response:
-    """Answer an event."""
+def get_event(request: Request, resources: EventResources) -> Response:
+    """Return an event."""
     found = schedule.read(resources.table, request.path_parameters["event_id"])
     return responses.json(serializers.to_json(found))
 
 
-def delete_event(request: Request, resources: Resources) -> Response:
+def cancel_event(request: Request, resources: EventResources) -> Response:
     """Cancel an event."""
     event_id = request.path_parameters["event_id"]
     cancelled = schedule.cancel(resources.table, resources.claims, event_id, _now(resources))
     return responses.json(serializers.to_json(cancelled))
 
 
-def post_timer(request: Request, resources: Resources) -> Response:
+def start_timer(request: Request, resources: EventResources) -> Response:
     """Start a timer; when it elapses, its URL gets a POST."""
     now = _now(resources)
     accepted = _schedule(requests.read_timer(request.body, now), resources, now)
     return responses.json({"id": accepted.event.event_id})
 
 
-def get_timer(request: Request, resources: Resources) -> Response:
-    """Answer how long a timer still takes."""
+def get_timer(request: Request, resources: EventResources) -> Response:
+    """Return how long a timer still takes."""
     found = schedule.read(resources.table, request.path_parameters["timer_id"])
     return responses.json(serializers.timer(found, _now(resources)))
 
 
-def post_echo(request: Request, resources: Resources) -> Response:
+def echo_at_time(request: Request, resources: EventResources) -> Response:
     """Print a text to the log at a time."""
     now = _now(resources)
     requests.check_text(request.headers.get("content-type", "text/plain"))
-    ts = one(request.query, "ts", str, default=None, may_be_empty=True)
+    ts = EchoOptions(request.query).ts
     accepted = _schedule(requests.read_echo(request.body, ts, now), resources, now)
     return responses.json({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
 
 
-def get_badge(request: Request, resources: Resources) -> Response:
-    """Answer the countdown of an event as a badge."""
-    return badge_json(_badge(request, resources))
-
-
-def get_badge_svg(request: Request, resources: Resources) -> Response:
-    """Answer the countdown of an event as an image."""
-    return badge_svg(_badge(request, resources))
-
-
-def _badge(request: Request, resources: Resources) -> Badge:
-    options = parse(request.query)
+def get_event_badge(request: Request, resources: EventResources) -> Response:
+    """Return the countdown of an event as a badge."""
+    look = Look(request.query)
     found = schedule.read(resources.table, request.path_parameters["event_id"])
-    return serializers.badge(found, _now(resources), options)
+    return respond(serializers.badge(found, _now(resources), look), request)
 
 
 def _draw_failure(failure: Exception) -> Badge:
@@ -110,44 +119,28 @@ def _draw_failure(failure: Exception) -> Badge:
 
 
 def _schedule(
-    wanted: requests.RequestedEvent, resources: Resources, now: Milliseconds
+    wanted: event.Event, resources: EventResources, now: Milliseconds
 ) -> schedule.AcceptedEvent:
     """Accept an event; its URL must be allowed now, and is checked again when it is called."""
     if wanted.target.kind is event.TargetKind.URL:
         webhooks.check_webhook(wanted.target.address, resources.settings, resources.resolver)
-    return schedule.accept(wanted.event(now), resources.table, resources.delivery_queue, now)
+    return schedule.accept(wanted, resources.table, resources.delivery_queue, now)
 
 
-def _now(resources: Resources) -> Milliseconds:
+def _now(resources: EventResources) -> Milliseconds:
     return to_milliseconds(resources.clock())
 
 
 OPERATOR = Authentication.OPERATOR
 _route = partial(Route, feature=Feature.EVENTS)
+_badge = badge_route(get_event_badge, _draw_failure, options=Look, feature=Feature.EVENTS)
 ROUTES = (
-    _route("POST", "/timers", post_timer, OPERATOR),
+    _route("POST", "/timers", start_timer, OPERATOR),
     _route("GET", "/timers/{timer_id}", get_timer, OPERATOR),
-    _route("GET", "/api/v1/events", get_events, OPERATOR, options=("status", "cursor")),
-    _route("POST", "/api/v1/events", post_event, OPERATOR),
+    _route("GET", "/api/v1/events", list_events, OPERATOR, options=ListOptions),
+    _route("POST", "/api/v1/events", make_event, OPERATOR),
     _route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
-    _route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
-    _route("POST", "/echoAtTime", post_echo, OPERATOR, options=("ts",)),
-    _route(
-        "GET",
-        "/api/v1/events/{event_id}/badge",
-        get_badge,
-        with_head=True,
-        from_any_site=True,
-        on_failure=json_failure(_draw_failure),
-        options=LOOK,
-    ),
-    _route(
-        "GET",
-        "/api/v1/events/{event_id}/badge.svg",
-        get_badge_svg,
-        with_head=True,
-        from_any_site=True,
-        on_failure=svg_failure(_draw_failure),
-        options=LOOK,
-    ),
+    _route("DELETE", "/api/v1/events/{event_id}", cancel_event, OPERATOR),
+    _route("POST", "/echoAtTime", echo_at_time, OPERATOR, options=EchoOptions),
+    *(_badge(path=f"/api/v1/events/{{event_id}}/badge{form}") for form in ("", ".svg")),
 )

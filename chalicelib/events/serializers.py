@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import PLAIN, Options
+from chalicelib.badges.options import PLAIN, Look
 from chalicelib.events.event import Attempt, Event, Status
 from chalicelib.http.times import to_iso8601
 from chalicelib.units import Milliseconds, WholeSeconds
@@ -55,7 +55,7 @@ def timer(event: Event, now: Milliseconds) -> dict[str, Any]:
     return {"id": event.event_id, "time_left": left, "status": str(event.status)}
 
 
-def badge(event: Event, now: Milliseconds, options: Options = PLAIN) -> Badge:
+def badge(event: Event, now: Milliseconds, options: Look = PLAIN) -> Badge:
     """Return the countdown as a badge."""
     message, color = OUTCOMES.get(event.status) or _describe_active(event, now)
     return Badge.of(LABEL, message, color, options)

@@ -23,7 +23,7 @@ MONTHS = 12
 LAST_HOUR = time(HOURS_OF_DAY - 1, tzinfo=UTC)
 
 
-class By(StrEnum):
+class Interval(StrEnum):
     """The unit of a history, in UTC. Weeks begin on Monday (ISO 8601)."""
 
     HOUR = "hour"
@@ -34,20 +34,19 @@ class By(StrEnum):
     @property
     def most(self) -> int:
         """Return the maximum number of buckets of one history."""
-        return MAX_DAYS_BY_HOUR * HOURS_OF_DAY if self is By.HOUR else MAX_BUCKETS
+        return MAX_DAYS_BY_HOUR * HOURS_OF_DAY if self is Interval.HOUR else MAX_BUCKETS
 
     def start(self, moment: datetime) -> datetime:
-        """Return the start of the bucket of a time."""
-        if self is By.HOUR:
+        if self is Interval.HOUR:
             return moment.replace(minute=0, second=0, microsecond=0)
         midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-        if self is By.MONTH:
+        if self is Interval.MONTH:
             return midnight.replace(day=1)
-        return midnight - timedelta(days=midnight.weekday() if self is By.WEEK else 0)
+        return midnight - timedelta(days=midnight.weekday() if self is Interval.WEEK else 0)
 
     def following(self, start: datetime) -> datetime:
         """Return the start of the bucket after the one that begins at `start`."""
-        if self is By.MONTH:
+        if self is Interval.MONTH:
             years, month = divmod(start.month, MONTHS)
             return start.replace(year=start.year + years, month=month + 1)
         return start + LENGTHS[self]
@@ -59,9 +58,9 @@ class By(StrEnum):
     def label(self, start: datetime) -> str:
         """Format the start of a bucket: 2026-11-21T08:00Z, 2026-11-21 or, of a month, 2026-11."""
         day = start.date().isoformat()
-        if self is By.MONTH:
+        if self is Interval.MONTH:
             return day[: len("2026-11")]
-        return f"{day}T{start.hour:02}:00Z" if self is By.HOUR else day
+        return f"{day}T{start.hour:02}:00Z" if self is Interval.HOUR else day
 
     def _count_from(self, start: datetime) -> Iterator[datetime]:
         while True:
@@ -69,7 +68,11 @@ class By(StrEnum):
             start = self.following(start)
 
 
-LENGTHS = {By.HOUR: timedelta(hours=1), By.DAY: timedelta(days=1), By.WEEK: timedelta(weeks=1)}
+LENGTHS = {
+    Interval.HOUR: timedelta(hours=1),
+    Interval.DAY: timedelta(days=1),
+    Interval.WEEK: timedelta(weeks=1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Buckets:
     too, or None. `is_current` is True if the last one is not over.
     """
 
-    by: By
+    by: Interval
     starts: tuple[datetime, ...]
     days: int
     following: date | None
@@ -99,7 +102,7 @@ class Span:
     first: date | None = None
     last: date | None = None
     is_whole: bool = False
-    by: By | None = None
+    by: Interval | None = None
 
     def resolve(self, current: datetime, since: date | None) -> Buckets:
         """Return whole buckets that have all days of the span, up to the current bucket.
@@ -113,12 +116,16 @@ class Span:
                 f"from: {first.date()} is after the last day, {last.date()}: give an earlier from"
             )
         by = self.by or _choose(first, last)
-        end = min(current, by.following(by.start(last)) - LENGTHS[By.HOUR])
+        end = min(current, by.following(by.start(last)) - LENGTHS[Interval.HOUR])
         starts = list(islice(by.buckets(first, end), by.most + 1))
         following = starts.pop().date() if len(starts) > by.most else None
         after = following or end.date() + timedelta(days=1)
         is_current = starts[-1] == by.start(current)
-        days = -(-len(starts) // HOURS_OF_DAY) if by is By.HOUR else (after - starts[0].date()).days
+        days = (
+            -(-len(starts) // HOURS_OF_DAY)
+            if by is Interval.HOUR
+            else (after - starts[0].date()).days
+        )
         return Buckets(by, tuple(starts), days, following, is_current)
 
     def _first(self, last: datetime, since: date | None) -> datetime:
@@ -127,18 +134,18 @@ class Span:
             return datetime.combine(min(since or last.date(), last.date()), time(tzinfo=UTC))
         if self.first:
             return datetime.combine(self.first, time(tzinfo=UTC))
-        if self.by is By.HOUR and not self.last:
+        if self.by is Interval.HOUR and not self.last:
             return last - timedelta(hours=self.days * HOURS_OF_DAY - 1)
-        return By.DAY.start(last) - timedelta(days=self.days - 1)
+        return Interval.DAY.start(last) - timedelta(days=self.days - 1)
 
 
 def _last_hour(day: date) -> datetime:
     return datetime.combine(day, LAST_HOUR)
 
 
-def _choose(first: datetime, last: datetime) -> By:
+def _choose(first: datetime, last: datetime) -> Interval:
     """Return the shortest unit, but no hour, with which the buckets are not too many."""
-    for by in (By.DAY, By.WEEK):
+    for by in (Interval.DAY, Interval.WEEK):
         if sum(1 for _ in islice(by.buckets(first, last), by.most + 1)) <= by.most:
             return by
-    return By.MONTH
+    return Interval.MONTH

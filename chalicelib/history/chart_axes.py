@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from chalicelib.badges.options import THOUSANDS
 from chalicelib.counting.summary import HOURS_OF_DAY
-from chalicelib.history.buckets import MONTHS, By
+from chalicelib.history.buckets import MONTHS, Interval
 
 SCALES = ("linear", "log")
 STEPS = range(2, 9)
@@ -132,7 +132,7 @@ class Rule(NamedTuple):
 class TimeAxis:
     """The axis of time: the place of each bucket in pixels, and the length of a text."""
 
-    by: By
+    by: Interval
     starts: Sequence[datetime]
     x: Callable[[int], float]
     measure: Callable[[str], float]
@@ -146,7 +146,7 @@ class TimeAxis:
             labels = self._fit(self._find(rule), rule)
             if len(labels) >= least:
                 return labels
-        rule = EVERY_MONTH if self.by is By.MONTH else EVERY_DAY
+        rule = EVERY_MONTH if self.by is Interval.MONTH else EVERY_DAY
         ends = [0, len(self.starts) - 1]
         return self._fit(ends, rule) or self._fit(ends[1:], rule)
 
@@ -180,11 +180,11 @@ class TimeAxis:
         return f"{text}, {year}" if text[-1].isdigit() else f"{text} {year}"
 
 
-def _rules(by: By) -> Iterator[Rule]:
+def _rules(by: Interval) -> Iterator[Rule]:
     """Yield the distances of labels, the shortest first."""
-    if by is By.HOUR:
+    if by is Interval.HOUR:
         yield from (Rule(_count_hours, hours, _write_hour) for hours in HOURS)
-    if by is not By.MONTH:
+    if by is not Interval.MONTH:
         yield from (Rule(_count_days, days, _write_day) for days in DAYS)
     yield from (Rule(_count_months, months, _write_month) for months in MONTH_COUNTS)
 

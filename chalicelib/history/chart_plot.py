@@ -38,7 +38,6 @@ class Plot:
 
     @property
     def slot(self) -> float:
-        """Return the width of a bucket."""
         return (self.right - self.left) / self.amount
 
     @property
@@ -46,7 +45,6 @@ class Plot:
         return self.slot >= MIN_SLOT
 
     def x(self, index: int) -> float:
-        """Return the middle of a bucket."""
         return self.left + (index + 0.5) * self.slot
 
     def y(self, views: float) -> float:
@@ -73,7 +71,6 @@ class Peak:
         return cls(text, min(max(x, plot.left + half), plot.right - half), plot.y(bucket.views) - 4)
 
     def write(self) -> str:
-        """Write the label."""
         return write_text(self.text, self.x, self.y, MIDDLE)
 
     def interrupt(self, y: float) -> tuple[float, float] | None:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 
 from chalicelib.badges.options import short
-from chalicelib.history.buckets import By
+from chalicelib.history.buckets import Interval
 from chalicelib.history.history import Bucket, History
 
-CURRENT = {By.HOUR: "this hour", By.DAY: "today", By.WEEK: "this week", By.MONTH: "this month"}
-PREPOSITIONS = {By.HOUR: "at", By.DAY: "on", By.WEEK: "in the week of", By.MONTH: "in"}
+CURRENT = {
+    Interval.HOUR: "this hour",
+    Interval.DAY: "today",
+    Interval.WEEK: "this week",
+    Interval.MONTH: "this month",
+}
+PREPOSITIONS = {
+    Interval.HOUR: "at",
+    Interval.DAY: "on",
+    Interval.WEEK: "in the week of",
+    Interval.MONTH: "in",
+}
 WHOLE_MEAN = 10
 """The mean from which on it is shown as a whole number."""
 
@@ -29,7 +39,7 @@ def describe(history: History, *, is_log: bool) -> str:
     """Describe the bars in words."""
     by, last, peak = history.by, history.buckets[-1], find_peak(history)
     first = by.label(history.buckets[0].start)
-    unit = "an hour" if by is By.HOUR else f"a {by}"
+    unit = "an hour" if by is Interval.HOUR else f"a {by}"
     text = f"Views {unit} from {first} to {by.label(last.start)}, UTC."
     text += f" At most {peak.views:,}, {_write_when(by, peak.start)}."
     text += f" On average {compute_mean(history):,.1f}."
@@ -38,7 +48,7 @@ def describe(history: History, *, is_log: bool) -> str:
     return text + (" The scale is logarithmic." if is_log else "")
 
 
-def write_bucket(by: By, bucket: Bucket) -> str:
+def write_bucket(by: Interval, bucket: Bucket) -> str:
     """Write a bucket and its views."""
     return f"{by.label(bucket.start)}: {bucket.views:,}"
 
@@ -66,10 +76,10 @@ def _write_span(history: History) -> str:
     by, amount = history.by, len(history.buckets)
     if amount == 1:
         return CURRENT[by] if history.is_current else _write_when(by, history.buckets[0].start)
-    if by is By.HOUR and history.days > 1:
+    if by is Interval.HOUR and history.days > 1:
         return f"in {history.days} days"
     return f"in {amount} {by}s"
 
 
-def _write_when(by: By, start: datetime) -> str:
+def _write_when(by: Interval, start: datetime) -> str:
     return f"{PREPOSITIONS[by]} {by.label(start)}"

@@ -13,11 +13,11 @@ from chalicelib.counting import keys
 from chalicelib.counting import summary as summaries
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
 from chalicelib.counting.summary import HOURS, Day, Summary
-from chalicelib.counting.view import earliest, latest, milliseconds
-from chalicelib.history.buckets import LENGTHS, By, Span
+from chalicelib.history.buckets import LENGTHS, Interval, Span
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
+from chalicelib.ulids import earliest, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds
 
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class History:
     bucket is not over if it `is_current`.
     """
 
-    by: By
+    by: Interval
     days: int
     since: date | None
     buckets: tuple[Bucket, ...]
@@ -62,15 +62,7 @@ class History:
         return sum(bucket.views for bucket in self.buckets)
 
 
-def read(table: Table, badge_id: str, days: int, now: Seconds, by: By = By.DAY) -> History:
-    """Return the history of the last `days` days by any name of the badge.
-
-    Raises `StorageError`.
-    """
-    return read_span(table, badge_id, Span(days, by=by), now)
-
-
-def read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
+def read(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     """Return the history of a span by any name of the badge.
 
     Raises `StorageError`, and `BadRequestError` for a span without days.
@@ -78,7 +70,7 @@ def read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     The summary is read first. The days before its `today` are finished, and no day contains views
     later than its watermark. So the history never has a view twice.
     """
-    return read_again(lambda: _read_span(table, badge_id, span, now))
+    return read_again(lambda: _read(table, badge_id, span, now))
 
 
 def read_again(read: Callable[[], Result]) -> Result:
@@ -92,16 +84,16 @@ def read_again(read: Callable[[], Result]) -> Result:
     return read()
 
 
-def _read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
+def _read(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     summary = _read_summary(table, badge_id)
-    live = _count_live(table, summary, By.HOUR if span.by is By.HOUR else By.DAY)
+    live = _count_live(table, summary, Interval.HOUR if span.by is Interval.HOUR else Interval.DAY)
     # Views may have later times than this clock, because other clocks may be ahead.
     days_counted = [_start_of(summary.today.day)] if summary.today.day else []
     current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
     first = [_find_first_day(table, summary, current), *live]
     since = min([moment.date() for moment in first if moment], default=None)
     chosen = span.resolve(current, since)
-    last = chosen.by.following(chosen.starts[-1]) - LENGTHS[By.HOUR]
+    last = chosen.by.following(chosen.starts[-1]) - LENGTHS[Interval.HOUR]
     views = _count_by_bucket(table, summary, chosen.by, chosen.starts[0], last)
     for start, number_live in live.items():
         views[chosen.by.start(start)] += number_live
@@ -175,10 +167,12 @@ def _find_live_by_day(table: Table, count: Count, border: int, latest: datetime)
 def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
     day = latest.replace(hour=0, minute=0, second=0, microsecond=0)
     if _to_datetime(count.summary.watermark) >= day:
-        return Counter({By.HOUR.start(latest): count.live})
+        return Counter({Interval.HOUR.start(latest): count.live})
     if count.live == len(count.newest):
-        return Counter(By.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest)
-    return _count_live(table, count.summary, By.HOUR)
+        return Counter(
+            Interval.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest
+        )
+    return _count_live(table, count.summary, Interval.HOUR)
 
 
 def is_finished(day: Item, summary: Summary) -> bool:
@@ -205,10 +199,10 @@ def _find_first_day(table: Table, summary: Summary, current: datetime) -> dateti
 
 
 def _count_by_bucket(
-    table: Table, summary: Summary, by: By, first: datetime, last: datetime
+    table: Table, summary: Summary, by: Interval, first: datetime, last: datetime
 ) -> Counter[datetime]:
     """Return the number of counted views in each bucket of the days from `first` to `last`."""
-    attributes = () if by is By.HOUR else DAY_ATTRIBUTES
+    attributes = () if by is Interval.HOUR else DAY_ATTRIBUTES
     first, today = max(first, _to_datetime(summary.reset)), summary.today
     days = _read_finished(table, summary, first, last, attributes=attributes)
     views: Counter[datetime] = Counter()
@@ -218,9 +212,9 @@ def _count_by_bucket(
     return views
 
 
-def _split(day: str, item: Item, by: By) -> Iterator[tuple[datetime, int]]:
+def _split(day: str, item: Item, by: Interval) -> Iterator[tuple[datetime, int]]:
     """Yield the views of a day, by hour if the history needs it."""
-    if by is By.HOUR:
+    if by is Interval.HOUR:
         for hour, views in Day.of(day, item).hours.items():
             yield _start_of(day).replace(hour=hour), views
     elif day:
@@ -237,7 +231,7 @@ def _read_finished(  # noqa: PLR0913  the parts of a query
     attributes: Sequence[str] = (),
 ) -> list[tuple[str, Item]]:
     """Return the finished days from `first` to `last`: those before the summary's `today`."""
-    since, until, today = By.DAY.label(first), By.DAY.label(last), summary.today.day
+    since, until, today = Interval.DAY.label(first), Interval.DAY.label(last), summary.today.day
     if since > until or since >= today:
         return []
     items = table.query(
@@ -257,7 +251,7 @@ def _start_of(day: str) -> datetime:
     return datetime.fromisoformat(day).replace(tzinfo=UTC)
 
 
-def _count_live(table: Table, summary: Summary, by: By) -> Counter[datetime]:
+def _count_live(table: Table, summary: Summary, by: Interval) -> Counter[datetime]:
     """Return the number of live views in each bucket; of many views, without reading each."""
     partition = keys.partition(summary.badge_id)
     first = first_live(summary)

@@ -11,20 +11,18 @@ from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from chalicelib.badges.options import Options
+from chalicelib.badges.options import CountFormat
 from chalicelib.counting import badge_count
 from chalicelib.counting.badge_count import Count
-from chalicelib.http.messages import Query
-from chalicelib.http.query import among, is_plain, one, shown, whole_number
+from chalicelib.http.fields import Field, enum, string
+from chalicelib.http.query import among, shown
 from chalicelib.lazy import lazy
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.badges import spark
     from chalicelib.history import history
 else:
-    spark = lazy("chalicelib.badges.spark")
     history = lazy("chalicelib.history.history")
 
 OFFSET = re.compile("([+ ]?(0?[0-9]|1[0-4])|-(0?[0-9]|1[0-2]))(:00)?")
@@ -64,78 +62,6 @@ class Show(StrEnum):
         return day
 
 
-class Wanted(NamedTuple):
-    """The numbers that a badge asks for: one of `Show`, and the views of each of so many `days`."""
-
-    show: Show = Show.TOTAL
-    zone: timezone = UTC
-    days: int = 0
-
-
-TOTAL = Wanted()
-
-
-class Views(NamedTuple):
-    """The views of a badge, and those of the wanted period, which began at `start`."""
-
-    total: Count
-    of_period: int = 0
-    start: datetime | None = None
-    days: tuple[int, ...] = ()
-
-
-def parse(query: Query) -> Wanted:
-    """Return the numbers that a query asks for. Raises `BadRequestError`."""
-    if is_plain(query):
-        return TOTAL
-    return Wanted(
-        show=one(query, "show", _show, default=Show.TOTAL),
-        zone=one(query, "tz", _zone, default=UTC),
-        days=one(query, "spark", _days, default=0),
-    )
-
-
-def read(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
-    """Read the numbers of a badge by any of its names. Raises `StorageError`.
-
-    All views need one or two queries; a period or days need another one for the finished days.
-    """
-    if wanted.show is Show.TOTAL and not wanted.days:
-        return Views(badge_count.read(table, badge_id))
-    return history.read_again(lambda: _read_periods(table, badge_id, wanted, now))
-
-
-def _read_periods(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
-    count = badge_count.read(table, badge_id, with_today=True)
-    latest = history.find_latest(count, now).astimezone(wanted.zone)
-    today, start = Show.TODAY.start(latest), wanted.show.start(latest)
-    days = [today - timedelta(days=ago) for ago in reversed(range(wanted.days))]
-    by_day = history.count_by_day(table, count, min([start, *days]).astimezone(UTC), latest)
-    first = start.astimezone(UTC).date()
-    of_period = sum(views for day, views in by_day.items() if day >= first)
-    of_days = tuple(by_day[day.astimezone(UTC).date()] for day in days)
-    # Views that came between two reads are in the days alone.
-    return Views(count, min(of_period, count.views), start, of_days)
-
-
-def number(views: Views, wanted: Wanted, options: Options) -> int:
-    """Return the number that a badge shows: of two numbers, that of all views."""
-    if wanted.show in {Show.TOTAL, Show.TODAY_TOTAL}:
-        return options.base + views.total.shown
-    return views.of_period
-
-
-def write(views: Views, wanted: Wanted, options: Options) -> str:
-    """Return the message of a badge. A base counts only as a part of all views."""
-    match wanted.show:
-        case Show.TOTAL:
-            return options.message(views.total.shown)
-        case Show.TODAY_TOTAL:
-            today = options.write(views.of_period)
-            return f"{today} today · {options.message(views.total.shown)}"
-    return options.write(views.of_period)
-
-
 def _show(given: str) -> Show:
     return Show(among([*Show], given))
 
@@ -146,5 +72,79 @@ def _zone(given: str) -> timezone:
     return timezone(timedelta(hours=int(given.partition(":")[0])))
 
 
-def _days(given: str) -> int:
-    return whole_number(spark.DAYS, given)
+class PeriodOptions(CountFormat):
+    """The options of a number of views."""
+
+    show = Field(
+        _show,
+        enum(Show, default=Show.TOTAL),
+        "All views, or those since the start of this day, week (from Monday), month or year, which"
+        " the label names if none is given. A base counts only as a part of all views.",
+        default=Show.TOTAL,
+    )
+    zone = Field(
+        _zone,
+        string(OFFSET, default="0"),
+        "The hours from UTC at which a day begins, for `show` and `spark`.",
+        name="tz",
+        default=UTC,
+        example="-05:00",
+    )
+
+
+class Period(NamedTuple):
+    """The numbers that a badge asks for: one of `Show`, and the views of each of so many `days`."""
+
+    show: Show = Show.TOTAL
+    zone: timezone = UTC
+    days: int = 0
+
+
+class BadgeNumbers(NamedTuple):
+    """The views of a badge, and those of the wanted period, which began at `start`."""
+
+    total: Count
+    of_period: int = 0
+    start: datetime | None = None
+    days: tuple[int, ...] = ()
+
+
+def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:
+    """Read the numbers of a badge by any of its names. Raises `StorageError`.
+
+    All views need one or two queries; a period or days need another one for the finished days.
+    """
+    if period.show is Show.TOTAL and not period.days:
+        return BadgeNumbers(badge_count.read(table, badge_id))
+    return history.read_again(lambda: _read_periods(table, badge_id, period, now))
+
+
+def _read_periods(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:
+    count = badge_count.read(table, badge_id, with_today=True)
+    latest = history.find_latest(count, now).astimezone(period.zone)
+    today, start = Show.TODAY.start(latest), period.show.start(latest)
+    days = [today - timedelta(days=ago) for ago in reversed(range(period.days))]
+    by_day = history.count_by_day(table, count, min([start, *days]).astimezone(UTC), latest)
+    first = start.astimezone(UTC).date()
+    of_period = sum(views for day, views in by_day.items() if day >= first)
+    of_days = tuple(by_day[day.astimezone(UTC).date()] for day in days)
+    # BadgeNumbers that came between two reads are in the days alone.
+    return BadgeNumbers(count, min(of_period, count.views), start, of_days)
+
+
+def number(views: BadgeNumbers, options: PeriodOptions) -> int:
+    """Return the number that a badge shows: of two numbers, that of all views."""
+    if options.show in {Show.TOTAL, Show.TODAY_TOTAL}:
+        return options.base + views.total.shown
+    return views.of_period
+
+
+def write(views: BadgeNumbers, options: PeriodOptions) -> str:
+    """Return the message of a badge. A base counts only as a part of all views."""
+    match options.show:
+        case Show.TOTAL:
+            return options.message(views.total.shown)
+        case Show.TODAY_TOTAL:
+            today = options.write(views.of_period)
+            return f"{today} today · {options.message(views.total.shown)}"
+    return options.write(views.of_period)

@@ -9,103 +9,39 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import explain
+from chalicelib.badges.options import A_COLOR, color_option
 from chalicelib.badges.responses import image
 from chalicelib.counting import ids
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
-from chalicelib.http.messages import Query, Request, Response
-from chalicelib.http.query import among, one, shown, whole_number
+from chalicelib.http.fields import Field, Options, choice, enum, integer, number, string
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.query import among, shown, whole_number
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 
 if TYPE_CHECKING:
-    from chalicelib.badges import colors
     from chalicelib.history import buckets, chart, history
 else:
-    colors = lazy("chalicelib.badges.colors")
     buckets = lazy("chalicelib.history.buckets")
     chart = lazy("chalicelib.history.chart")
     history = lazy("chalicelib.history.history")
 
 MAX_DAYS = 9_999
-WIDTHS, HEIGHTS = range(200, 1201), range(80, 401)
-"""Pixels of a chart."""
+IN_PIXELS = "Of the chart, in pixels."
 FIRST = "first"
 """The value of `from` for the first day with a view."""
-OPTIONS = ("id", "days", "from", "to", "by")
 DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+A_DAY = string(format="date")
 EARLIEST = date(1970, 1, 1)
 
 
-def get_history(request: Request, resources: Resources) -> Response:
-    """Answer the views by hour, day, week or month; `next` is the `from` of the next page."""
-    badge_id = _id(request, resources)
-    found = _read(badge_id, request.query, resources)
-    return responses.json(history.to_json(badge_id, found))
+def _interval(given: str) -> buckets.Interval:
+    return buckets.Interval(among([*buckets.Interval], given))
 
 
-def get_history_svg(request: Request, resources: Resources) -> Response:
-    """Draw the history; an error is drawn too, with the status of a badge."""
-    look = _look(request.query)
-    badge_id = _id(request, resources)
-    found = _read(badge_id, request.query, resources)
-    if found.following:
-        raise BadRequestError(
-            f"by={found.by}: a chart has at most {found.by.most} {found.by}s: give a longer unit,"
-            " or fewer days"
-        )
-    return image(chart.draw(found, look))
-
-
-def _draw_failure(failure: Exception, request: Request) -> Response:
-    look = chart.Look()
-    with suppress(BadRequestError):
-        look = _look(request.query)
-    return image(chart.draw_error(explain(failure), look))
-
-
-def _id(request: Request, resources: Resources) -> str:
-    badge_id = ids.parse(request.query.get("id", ()))
-    ids.check_counted(badge_id, resources.settings)
-    return badge_id
-
-
-def _read(badge_id: str, query: Query, resources: Resources) -> history.History:
-    return history.read_span(resources.table, badge_id, _span(query), resources.view_clock())
-
-
-def _span(query: Query) -> buckets.Span:
-    """Return the time that a query asks for. Raises `BadRequestError`."""
-    by = one(query, "by", _by, default=None)
-    is_by_hour = by is buckets.By.HOUR
-    known = range(1, (buckets.MAX_DAYS_BY_HOUR if is_by_hour else MAX_DAYS) + 1)
-    where = "with by=hour " if is_by_hour else ""
-    days = one(query, "days", partial(whole_number, known, where=where), default=None)
-    is_whole = query.get("from") == [FIRST]
-    first = None if is_whole else one(query, "from", partial(_date, "first or "), default=None)
-    if days and (first or is_whole):
-        raise BadRequestError("days: give days or from, not both")
-    last = one(query, "to", partial(_date, ""), default=None)
-    return buckets.Span(days or buckets.DAYS, first, last, is_whole=is_whole, by=by)
-
-
-def _look(query: Query) -> chart.Look:
-    usual = chart.Look()
-    return chart.Look(
-        width=one(query, "width", partial(whole_number, WIDTHS), default=usual.width),
-        height=one(query, "height", partial(whole_number, HEIGHTS), default=usual.height),
-        color=one(query, "color", colors.parse, default=usual.color),
-        theme=one(query, "theme", partial(among, chart.THEMES), default=usual.theme),
-        scale=one(query, "scale", partial(among, chart.SCALES), default=usual.scale),
-    )
-
-
-def _by(given: str) -> buckets.By:
-    return buckets.By(among([*buckets.By], given))
-
-
-def _date(other: str, given: str) -> date:
+def _date(given: str, other: str = "") -> date:
     """Return a day; `other` says what else the option takes. Raises `ValueError`."""
     with suppress(ValueError):
         if DATE.fullmatch(given) and (day := date.fromisoformat(given)) >= EARLIEST:
@@ -113,13 +49,126 @@ def _date(other: str, given: str) -> date:
     raise ValueError(f"give {other}a day like 2026-11-21, from {EARLIEST} on, not {shown(given)}")
 
 
+def _first(given: str) -> date | str:
+    return FIRST if given == FIRST else _date(given, "first or ")
+
+
+class HistoryOptions(ids.IdOption):
+    """The options of a history."""
+
+    days = Field[int | None](
+        partial(whole_number, range(1, MAX_DAYS + 1)),
+        lambda: integer(1, MAX_DAYS, default=buckets.DAYS),
+        "The number of days, up to `to`; with `by=hour` at most 31. Not with `from`.",
+        default=None,
+    )
+    first = Field[date | str | None](
+        _first,
+        {"anyOf": [A_DAY, {"const": FIRST}]},
+        f"The first day, {EARLIEST} or later; `{FIRST}` is the first day that has a view.",
+        name="from",
+        default=None,
+        example="2026-01-01",
+    )
+    last = Field[date | None](
+        _date,
+        A_DAY,
+        "The last day, which is included; a later one than the present day counts as that.",
+        name="to",
+        default=None,
+        example="2026-11-21",
+    )
+    by = Field["buckets.Interval | None"](
+        _interval,
+        lambda: enum(buckets.Interval),
+        "The length of a bucket, in UTC; a week begins on Monday. If none is given, the shortest of"
+        " day, week and month with at most 400 buckets. The first and the last bucket are whole,"
+        " up to the present time.",
+        default=None,
+    )
+
+    def span(self) -> buckets.Span:
+        """Return the time that is asked for. Raises `BadRequestError`."""
+        most = buckets.MAX_DAYS_BY_HOUR
+        if self.by is buckets.Interval.HOUR and self.days and self.days > most:
+            raise BadRequestError(
+                f"days: with by=hour give a whole number from 1 to {most}, not '{self.days}'"
+            )
+        if self.days and self.first:
+            raise BadRequestError("days: give days or from, not both")
+        is_whole = self.first == FIRST
+        first = self.first if isinstance(self.first, date) else None
+        days = self.days or buckets.DAYS
+        return buckets.Span(days, first, self.last, is_whole=is_whole, by=self.by)
+
+
+class LookOptions(Options):
+    """The options of a chart's look."""
+
+    color = color_option(
+        f"Of the bars, blue if none is given. {A_COLOR} One that could not be seen is made darker"
+        " or lighter.",
+        "green",
+    )
+    theme = choice(
+        lambda: chart.THEMES,
+        "The page that the colours contrast with. `auto` follows the reader's system, which"
+        " GitHub's own switch does not change.",
+        "auto",
+    )
+    scale = choice(
+        lambda: chart.SCALES,
+        "`log` shows the logarithm of 1 + views, for one day with far more views than the others.",
+        "linear",
+    )
+    width = number(range(200, 1201), IN_PIXELS, 600)
+    height = number(range(80, 401), IN_PIXELS, 150)
+
+    @property
+    def look(self) -> chart.Look:
+        return chart.Look(self.width, self.height, self.color, self.theme, self.scale)
+
+
+class ChartOptions(LookOptions, HistoryOptions):
+    """The options of a chart."""
+
+
+def get_history(request: Request, resources: Resources) -> Response:
+    """Return the views by hour, day, week or month; `next` is the `from` of the next page."""
+    asked = ids.read(HistoryOptions, request.query, resources.settings)
+    return responses.json(history.to_json(asked.badge_id, _read(asked, resources)))
+
+
+def get_history_svg(request: Request, resources: Resources) -> Response:
+    """Draw the history; an error is drawn too, with the status of a badge."""
+    asked = ids.read(ChartOptions, request.query, resources.settings)
+    found = _read(asked, resources)
+    if found.following:
+        raise BadRequestError(
+            f"by={found.by}: a chart has at most {found.by.most} {found.by}s: give a longer unit,"
+            " or fewer days"
+        )
+    return image(chart.draw(found, asked.look))
+
+
+def _draw_failure(failure: Exception, request: Request) -> Response:
+    look = chart.Look()
+    with suppress(BadRequestError):
+        look = LookOptions(request.query).look
+    return image(chart.draw_error(explain(failure), look))
+
+
+def _read(asked: HistoryOptions, resources: Resources) -> history.History:
+    return history.read(resources.table, asked.badge_id, asked.span(), resources.view_clock())
+
+
 _route = partial(Route, "GET", with_head=True, from_any_site=True)
 ROUTES = (
-    _route("/api/v1/views/history", get_history, options=OPTIONS),
+    _route("/api/v1/views/history", get_history, options=HistoryOptions),
     _route(
         "/api/v1/views/history.svg",
         get_history_svg,
         on_failure=_draw_failure,
-        options=(*OPTIONS, "color", "theme", "scale", "width", "height"),
+        options=ChartOptions,
     ),
 )

@@ -7,22 +7,27 @@ operators' too, so that an operator needs no access to the table to make the fir
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from chalicelib.http import tokens
-from chalicelib.http.authorization import NO_TOKEN
 from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Role
-from chalicelib.http.refusals import Reason
+from chalicelib.http.refusals import Reason, RefusalLog
+from chalicelib.resources import Resources
 from chalicelib.storage.items import Key
 
-if TYPE_CHECKING:
-    from chalicelib.resources import Resources
-
+NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  a message, not a secret
 PARTITION = "TOKEN#"
 SORT = "TOKEN"
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9_-]{20,200}) *")
 """The header of a request with a token. On AWS, the authorizer gets no other header."""
+
+
+class AuthenticationResources(Resources, Protocol):
+    """The resources that check tokens."""
+
+    @property
+    def refusals(self) -> RefusalLog: ...
 
 
 def key(digest: str) -> Key:
@@ -30,7 +35,7 @@ def key(digest: str) -> Key:
     return Key(PARTITION + digest, SORT)
 
 
-def authenticate(authorization: str, resources: Resources) -> Caller:
+def authenticate(authorization: str, resources: AuthenticationResources) -> Caller:
     """Return the caller by the header `Authorization`, and log a refusal.
 
     Raises `UnauthorizedError`, `ForbiddenError` and `StorageError`.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chalicelib import telemetry
-from chalicelib.http import authentication, authorization, errors, guards
+from chalicelib.http import authentication, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
@@ -16,6 +16,7 @@ from chalicelib.limits import Action
 from chalicelib.settings import SettingsError
 
 if TYPE_CHECKING:
+    from chalicelib.http.authentication import AuthenticationResources
     from chalicelib.resources import Resources
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
@@ -28,7 +29,7 @@ PREFLIGHT_SECONDS = 86_400
 
 
 def dispatch(
-    table: RouteTable, request: Request, resources: Resources, context: Any = None
+    table: RouteTable, request: Request, resources: AuthenticationResources, context: Any = None
 ) -> Response:
     """Find the route of a request and answer it; every failure becomes a response.
 
@@ -41,15 +42,15 @@ def dispatch(
     except ClientError as refusal:
         allowed = _answer_preflight(table, request)
         return _complete(allowed or errors.to_response(refusal), resources)
-    try:
+
+    def authenticate() -> Request:
         guards.check_limit(Action.REQUEST, request, resources)
-        request = _authenticate(route, request, resources)
-    except Exception as failure:  # noqa: BLE001  the connection must get an answer
-        return _complete(route.on_failure(failure, request), resources, route)
-    return handle(route, request, resources)
+        return _authenticate(route, request, resources)
+
+    return _call(route, request, resources, authenticate)
 
 
-def admit(table: RouteTable, request: Request, resources: Resources) -> Request:
+def admit(table: RouteTable, request: Request, resources: AuthenticationResources) -> Request:
     """Return a request whose body is worth reading, with its caller if its route needs one.
 
     Raises `ClientError` if there is no such route or no such token, and `StorageError`.
@@ -58,12 +59,27 @@ def admit(table: RouteTable, request: Request, resources: Resources) -> Request:
     return _authenticate(route, request, resources)
 
 
-def handle(route: Route, request: Request, resources: Resources) -> Response:
+def handle(route: Route, request: Request, resources: AuthenticationResources) -> Response:
+    """Answer a request whose route and caller a server with a router of its own has found."""
+
+    def check() -> Request:
+        guards.check_feature(route, resources)
+        return request
+
+    return _call(route, request, resources, check)
+
+
+def _call(
+    route: Route,
+    request: Request,
+    resources: AuthenticationResources,
+    prepare: Callable[[], Request],
+) -> Response:
     """Call the handler of a route if the caller may; every failure becomes a response."""
     try:
-        guards.check_feature(route, resources)
+        request = prepare()
         guards.check_site(route, request)
-        authorization.check(route.authentication, request)
+        guards.check_caller(route.authentication, request)
         guards.check_options(route, request)
         response = route.handler(request, resources)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
@@ -71,7 +87,7 @@ def handle(route: Route, request: Request, resources: Resources) -> Response:
     return _complete(response, resources, route)
 
 
-def _authenticate(route: Route, request: Request, resources: Resources) -> Request:
+def _authenticate(route: Route, request: Request, resources: AuthenticationResources) -> Request:
     """Return a request with its caller, if the feature of its route is switched on."""
     guards.check_feature(route, resources)
     if route.authentication is Authentication.NONE or request.caller is not None:

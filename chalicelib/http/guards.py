@@ -1,28 +1,36 @@
-"""The checks of a request before its handler: feature, site, options, and the client's limits."""
+"""The checks of a request before its handler: feature, caller, site, options, and limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from chalicelib.http.errors import BadRequestError, ClientError
+from chalicelib.http.authentication import NO_TOKEN
+from chalicelib.http.errors import (
+    BadRequestError,
+    ClientError,
+    ForbiddenError,
+    UnauthorizedError,
+)
 from chalicelib.http.query import shown
-from chalicelib.http.routing import ANY_OPTIONS
+from chalicelib.http.routing import ANY_OPTIONS, Authentication
 from chalicelib.lazy import lazy
 from chalicelib.limits import Action, Room
 
 if TYPE_CHECKING:
     import difflib
 
-    from chalicelib.http.messages import Request
+    from chalicelib.http.messages import Caller, Request
     from chalicelib.http.routing import Route
     from chalicelib.resources import Resources
     from chalicelib.settings import Feature
 else:
     difflib = lazy("difflib")
 
+OF_A_USER = "the token is a user's: it is good for the user's wallet alone"
+OF_AN_OPERATOR = "the token names no user: ask for a wallet by its id"
 OWN_SITE = {"same-origin", "none"}
 """Values of `Sec-Fetch-Site`: a page of this server, or the user's own act, such as a bookmark."""
 IGNORED_OPTIONS = ("_", "t", "v", "cb", "cacheSeconds", "fbclid")
@@ -95,6 +103,24 @@ def check_limit(action: Action, request: Request, resources: Resources) -> None:
         raise TooManyRequestsError(action, math.ceil(wait))
 
 
+def check_caller(authentication: Authentication, request: Request) -> None:
+    """Raise `UnauthorizedError` or `ForbiddenError` unless the caller may call the route."""
+    if authentication is Authentication.NONE:
+        return
+    caller = caller_of(request)
+    if authentication is Authentication.OPERATOR and not caller.is_operator:
+        raise ForbiddenError(OF_A_USER)
+    if authentication is Authentication.USER and caller.is_operator:
+        raise ForbiddenError(OF_AN_OPERATOR)
+
+
+def caller_of(request: Request) -> Caller:
+    """Return the caller. Raises `UnauthorizedError` if none was authenticated."""
+    if request.caller is None:
+        raise UnauthorizedError(NO_TOKEN)
+    return request.caller
+
+
 def check_site(route: Route, request: Request) -> None:
     """Raise `CrossSiteError` if a browser sends a change for a page of another site.
 
@@ -112,16 +138,17 @@ def check_options(route: Route, request: Request) -> None:
     """Raise `BadRequestError` for a parameter of the query that the route does not have."""
     if route.options is ANY_OPTIONS:
         return
+    known = route.options.fields
     for name in request.query:
-        if name not in route.options and not _is_ignored(name):
-            raise BadRequestError(f"unknown option {shown(name)}: {_advise(name, route.options)}")
+        if name not in known and not _is_ignored(name):
+            raise BadRequestError(f"unknown option {shown(name)}: {_advise(name, known)}")
 
 
 def _is_ignored(name: str) -> bool:
     return name in IGNORED_OPTIONS or name.startswith(IGNORED_PREFIX)
 
 
-def _advise(name: str, options: Sequence[str]) -> str:
+def _advise(name: str, options: Iterable[str]) -> str:
     """Return the option that a wrong name may stand for, or the advice to leave it out."""
     spelled = {option.lower(): option for option in options}
     given = name[:LONGEST_OPTION].lower()

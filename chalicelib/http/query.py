@@ -1,12 +1,11 @@
-"""The parameters of a query. Each may be given once, and a function reads its value."""
+"""The parameters of a query, and the parsers of their values."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import lru_cache
-from typing import TypeVar
 from urllib.parse import parse_qs
 
 from chalicelib.http.errors import BadRequestError
@@ -17,15 +16,10 @@ MAX_CACHED = 2_048
 """Queries whose parameters are cached, because a README has the same ones on every visit."""
 MAX_CACHED_CHARACTERS = 300
 """Characters of the longest query that is cached, so that all of them take little memory."""
-PLAIN = {"id"}
-"""The parameters of a query without options, which most badges have."""
 SHOWN = 20
 """Characters of a wrong value in an error message, which must fit on a badge."""
 REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
 """Unicode general categories; the second can't be written as UTF-8."""
-
-Value = TypeVar("Value")
-Default = TypeVar("Default")
 
 
 def parse(raw: str) -> Query:
@@ -46,37 +40,6 @@ def _parse(raw: str) -> Query:
 _parse_once = lru_cache(MAX_CACHED)(_parse)
 
 
-def is_plain(query: Query) -> bool:
-    """Return whether a query has at most a badge's id, so that each option has its default."""
-    return query.keys() <= PLAIN
-
-
-def one(
-    query: Query,
-    name: str,
-    read: Callable[[str], Value],
-    *,
-    default: Default,
-    may_be_empty: bool = False,
-) -> Value | Default:
-    """Return the value of a parameter, or its default if it is missing or empty.
-
-    An empty text is a value if it `may_be_empty`. Raises `BadRequestError` for a parameter that
-    is given twice, or that `read` refuses with a `ValueError`.
-    """
-    values = query.get(name)
-    if not values:
-        return default
-    if len(values) > 1:
-        raise BadRequestError(f"{name}: give one, not {len(values)}")
-    if values[0] == "" and not may_be_empty:
-        return default
-    try:
-        return read(values[0])
-    except ValueError as wrong:
-        raise BadRequestError(f"{name}: {wrong}") from None
-
-
 def whole_number(known: range, given: str, where: str = "") -> int:
     """Return a whole number of a range. Raises `ValueError` for another text.
 
@@ -93,6 +56,14 @@ def among(known: Collection[str], given: str) -> str:
     """Return a text that is one of the known ones. Raises `ValueError` for another one."""
     if given not in known:
         raise ValueError(f"give {', '.join(known)}, not {shown(given)}")
+    return given
+
+
+def short_text(most: int, given: str) -> str:
+    """Return a text of `most` characters that a badge can show. Raises `ValueError`."""
+    if len(given) > most:
+        raise ValueError(f"give at most {most} characters, not {len(given)}")
+    check_characters(given, "it")
     return given
 
 

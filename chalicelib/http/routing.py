@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chalicelib.http import errors
+from chalicelib.http.fields import Options
 
 if TYPE_CHECKING:
     from chalicelib.http.messages import Request, Response
-    from chalicelib.resources import Resources
     from chalicelib.settings import Feature
 
-Handler: TypeAlias = "Callable[[Request, Resources], Response]"
+Handler: TypeAlias = "Callable[[Request, Any], Response]"
+"""A function that takes a request and the resources of its feature, and returns the response."""
 FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
 ANY_OPTIONS: None = None
@@ -50,8 +51,8 @@ class Route:
     that is being handled, which a route of badges draws. Only if `from_any_site`
     is set, scripts of other sites may read the responses, and send a request of a writing method
     through their visitors' browsers. An operator can switch off the routes of a `feature`.
-    `options` are the parameters of the query; any other one is refused by name, unless the route
-    ignores the query (`ANY_OPTIONS`).
+    `options` declare the parameters of the query; any other one is refused by name, unless the
+    route ignores the query (`ANY_OPTIONS`).
     """
 
     method: str
@@ -62,12 +63,18 @@ class Route:
     on_failure: FailureHandler = _to_error
     from_any_site: bool = False
     feature: Feature | None = None
-    options: Sequence[str] | None = ()
+    options: type[Options] | None = Options
+    is_deprecated: bool = False
 
     @property
     def writes(self) -> bool:
         """Return whether the method is one for changes."""
         return self.method in WRITING_METHODS
+
+    @property
+    def draws_failures(self) -> bool:
+        """Return whether every response is a badge, which has an error in its text."""
+        return self.on_failure is not _to_error
 
     @property
     def methods(self) -> list[str]:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from chalicelib.badges import options
+from chalicelib.badges.responses import IMAGE, respond
 from chalicelib.counting.ids import BadIdError
-from chalicelib.history import periods
 from chalicelib.http import errors
 from chalicelib.http.errors import BadRequestError, NotFoundError
 from chalicelib.http.messages import Query, Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.pages import badge_routes as routes
-from chalicelib.resources import Resources
 
 Translation: TypeAlias = Callable[[str], str | None]
 """A function that returns our value of an option for theirs, or None without one."""
@@ -33,7 +32,7 @@ GREEN = "brightgreen"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A counter whose URLs are answered here.
+    """A counter whose URLs have responses here.
 
     `path` matches the paths of its badges. The page is the group `page` of the path, or the value
     of `parameter` in the query, and `to_id` returns its id here. A path with the group `peek`
@@ -63,7 +62,6 @@ class Service:
         return page
 
     def _given(self, query: Query) -> Iterator[tuple[str, str]]:
-        """Yield the options in a query by our names."""
         for theirs, (ours, to_value) in self.options.items():
             given = first(query, theirs)
             value = None if given is None else to_value(given)
@@ -88,10 +86,8 @@ def first(query: Query, name: str) -> str | None:
 
 
 def _is_valid(name: str, value: str) -> bool:
-    query = {name: [value]}
     try:
-        options.parse(query, routes.IMAGE_STYLES)
-        periods.parse(query)
+        routes.ImageOptions.fields[name].read_option([value])
     except BadRequestError:
         return False
     return True
@@ -142,9 +138,7 @@ def without_scheme(url: str) -> str:
     return SCHEME.sub("", url, count=1).partition("#")[0].rstrip("/")
 
 
-SHIELDS: Options = {
-    name: (name, _same) for name in ("label", "color", "labelColor", "style", "logo", "logoColor")
-}
+SHIELDS: Options = {name: (name, _same) for name in options.Look.fields}
 """The options that have the names and values of shields.io."""
 
 SERVICES: Mapping[str, Service] = {
@@ -216,23 +210,23 @@ SERVICES: Mapping[str, Service] = {
 """The services; the paths of dwyl have room for those of others, so they are the last ones."""
 
 
-def get_drop_in(request: Request, resources: Resources) -> Response:
-    """Count a view of the badge that a URL of another counter names, and answer the badge."""
+def get_drop_in(request: Request, resources: routes.ViewResources) -> Response:
+    """Count a view of the badge that a URL of another counter names, and return the badge."""
     query = translate(request.path, request.query, resources.settings.drop_in)
-    answer = routes.get_views if _is_json(request) else routes.get_views_svg
-    return answer(replace(request, query=query), resources)
+    return routes.get_views(replace(_ours(request), query=query), resources)
 
 
 def _fail(failure: Exception, request: Request) -> Response:
-    """Draw a failure, but answer a path that is no counter's like any path without a route."""
+    """Draw a failure, but return the usual error for a path that is no counter's."""
     if isinstance(failure, NotFoundError):
         return errors.to_response(failure)
-    draw = routes.JSON_FAILURE if _is_json(request) else routes.SVG_FAILURE
-    return draw(failure, request)
+    return respond(routes.draw_failure(failure), _ours(request))
 
 
-def _is_json(request: Request) -> bool:
-    return request.path.endswith(".json")
+def _ours(request: Request) -> Request:
+    """Return a request for our path of its form."""
+    form = "" if request.path.endswith(".json") else IMAGE
+    return replace(request, path=f"{routes.PATH}{form}")
 
 
 ROUTE = Route(

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from chalicelib.http.errors import ClientError
 from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import (
-    MAX_ANSWER_BYTES,
-    Answer,
+    MAX_REPLY_BYTES,
     CallError,
     HttpClient,
+    HttpReply,
     describe_refusal,
 )
 from chalicelib.settings import Settings
@@ -95,12 +95,12 @@ def fetcher_of(settings: Settings) -> GuardedFetcher:
     )
 
 
-def _body_of(answer: Answer) -> bytes:
+def _body_of(answer: HttpReply) -> bytes:
     if answer.status in MISSING:
         raise FetchError(f"there is no file (answered {answer.status})")
     if answer.status != FOUND:
         raise FetchError(describe_refusal(answer.status))
     if answer.body is None:
-        size = MAX_ANSWER_BYTES // 1024
+        size = MAX_REPLY_BYTES // 1024
         raise FetchError(f"the file can't be read to its end, or is longer than {size} KiB")
     return answer.body

@@ -21,7 +21,7 @@ from chalicelib.outgoing.addresses import Address, Allowed
 from chalicelib.outgoing.urls import (
     BadUrlError,
     Resolver,
-    Unreachable,
+    UnreachableError,
     Url,
     check_url,
     permitted,
@@ -43,7 +43,7 @@ USER_AGENT = "vu-mi"
 CALL_SECONDS = 10.0
 MAX_ADDRESSES = 4
 """The maximum number of addresses of a name that are tried."""
-MAX_ANSWER_BYTES = 64 * 1024
+MAX_REPLY_BYTES = 64 * 1024
 MAX_STRANGERS_REQUESTS = 8
 """Concurrent requests for strangers to one address, whatever names it has."""
 
@@ -52,12 +52,12 @@ class CallError(Exception):
     """A request has no answer. The message says why, with no text of the answer."""
 
 
-class MalformedAnswer(Exception):
+class MalformedReplyError(Exception):
     """The answer is not HTTP, or is too long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpReply:
     """The answer to a request; `body` is None if it could not be read to its end.
 
     `retry_after` is the header of this name, or empty.
@@ -97,7 +97,7 @@ class HttpClient:
     monotonic: Callable[[], Seconds] = time.monotonic
     trust: Callable[[], ssl.SSLContext] = lambda: tls.SYSTEM_TRUST
     seconds: Seconds = CALL_SECONDS
-    max_bytes: int = MAX_ANSWER_BYTES
+    max_bytes: int = MAX_REPLY_BYTES
     max_requests: float = math.inf
     connected: list[str] = field(default_factory=list)
 
@@ -108,20 +108,20 @@ class HttpClient:
 
     def call(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
-    ) -> Answer:
+    ) -> HttpReply:
         """Send a request. Raises `CallError`, and no error of the network."""
         try:
             return self._exchange(method, url, headers, body)
         except BadUrlError as refusal:
             raise CallError(f"not called: {refusal}") from None
-        except (Unreachable, MalformedAnswer) as failure:
+        except (UnreachableError, MalformedReplyError) as failure:
             raise CallError(str(failure)) from None
         except OSError as failure:
             raise CallError(self._describe_error(failure)) from failure
 
     def _exchange(
         self, method: str, raw: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> HttpReply:
         deadline = Deadline(self.monotonic() + self.seconds, self.monotonic)
         url = check_url(raw, self.allowed)
         addresses = permitted(url, self.allowed, self.resolver, deadline.seconds_left())
@@ -131,7 +131,7 @@ class HttpClient:
             self._secure(plain, url, deadline) as wire,
         ):
             _send(wire, _write_request(method, url, headers, body), deadline)
-            return read_answer(wire, deadline, method, self.max_bytes)
+            return read_reply(wire, deadline, method, self.max_bytes)
 
     @contextmanager
     def _hold_slot(self, connection: socket.socket) -> Iterator[None]:
@@ -139,7 +139,9 @@ class HttpClient:
         self.connected.append(address)
         try:
             if self.connected.count(address) > self.max_requests:
-                raise Unreachable(f"{self.max_requests} other requests are sent to this address")
+                raise UnreachableError(
+                    f"{self.max_requests} other requests are sent to this address"
+                )
             yield
         finally:
             self.connected.remove(address)
@@ -154,7 +156,7 @@ class HttpClient:
     def _describe_error(self, failure: OSError) -> str:
         match failure:
             case TimeoutError():
-                return f"no answer within {self.seconds:g} s"
+                return f"no response within {self.seconds:g} s"
             case ssl.SSLCertVerificationError():
                 return f"the certificate is not accepted: {failure.verify_message}"
             case ssl.SSLError():
@@ -162,7 +164,7 @@ class HttpClient:
             case ConnectionRefusedError():
                 return "the connection was refused"
             case ConnectionError():
-                return "the connection was closed before an answer"
+                return "the connection was closed before a response"
             case _:
                 return f"no connection: {failure.strerror or type(failure).__name__}"
 
@@ -176,7 +178,7 @@ def _connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> soc
         except OSError:
             if left == 1:
                 raise
-    raise Unreachable("the name has no address")
+    raise UnreachableError("the name has no address")
 
 
 def _dial(address: Address, port: int, seconds: Seconds) -> socket.socket:
@@ -219,7 +221,7 @@ class _SharedReader(io.BufferedReader):
         """Leave the stream open; the socket under it is closed by its owner."""
 
 
-class _Answer(io.RawIOBase):
+class _ReplyStream(io.RawIOBase):
     """A bounded stream from a socket until the deadline, which `HTTPResponse` reads."""
 
     def __init__(self, wire: socket.socket, deadline: Deadline, max_bytes: int) -> None:
@@ -237,21 +239,21 @@ class _Answer(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         room = memoryview(buffer)[: self._left]
         if not room:
-            raise MalformedAnswer(f"the answer is longer than {self._max_bytes // 1024} KiB")
+            raise MalformedReplyError(f"the response is longer than {self._max_bytes // 1024} KiB")
         self._wire.settimeout(self._deadline.seconds_left())
         received = self._wire.recv_into(room)
         self._left -= received
         return received
 
 
-def read_answer(
+def read_reply(
     wire: socket.socket,
     deadline: Deadline,
     method: str = "POST",
-    max_bytes: int = MAX_ANSWER_BYTES,
-) -> Answer:
-    """Read an answer. The head alone is an answer. Raises `MalformedAnswer` and `OSError`."""
-    answer = cast("socket.socket", _Answer(wire, deadline, max_bytes))
+    max_bytes: int = MAX_REPLY_BYTES,
+) -> HttpReply:
+    """Read an answer. The head alone is an answer. Raises `MalformedReplyError` and `OSError`."""
+    answer = cast("socket.socket", _ReplyStream(wire, deadline, max_bytes))
     try:
         response = http_client.HTTPResponse(answer, method=method)
         response.begin()
@@ -261,8 +263,8 @@ def read_answer(
     except ConnectionError:
         raise
     except http_client.HTTPException:
-        raise MalformedAnswer("the answer is not HTTP") from None
-    return Answer(
+        raise MalformedReplyError("the response is not HTTP") from None
+    return HttpReply(
         response.status, response.headers.get("Retry-After", ""), _read_body(response, max_bytes)
     )
 
@@ -270,7 +272,7 @@ def read_answer(
 def _read_body(response: http_client.HTTPResponse, max_bytes: int) -> bytes | None:
     """Read a body to its end, so that the receiver can finish its work; None if that fails.
 
-    `_Answer` limits its bytes and its time. `HTTPResponse` raises many kinds of errors for a
+    `_ReplyStream` limits its bytes and its time. `HTTPResponse` raises many kinds of errors for a
     malformed chunk.
     """
     with suppress(Exception):

@@ -47,7 +47,7 @@ class BadUrlError(BadRequestError):
     """A URL may not be called. The message says what is wrong and what to give."""
 
 
-class Unreachable(BadRequestError):
+class UnreachableError(BadRequestError):
     """A name can't be resolved now."""
 
 
@@ -199,7 +199,7 @@ def permitted(
     """Return the addresses of a URL if all of them may be called.
 
     The error does not name the address, because users may not learn the addresses of a private
-    network. Raises `BadUrlError` and `Unreachable`.
+    network. Raises `BadUrlError` and `UnreachableError`.
     """
     addresses = (url.address,) if url.address else resolve(url, resolver, seconds)
     _check_addresses(url, addresses, allowed)
@@ -209,7 +209,7 @@ def permitted(
 def resolve(
     url: Url, resolver: Resolver = socket.getaddrinfo, seconds: Seconds = DNS_SECONDS
 ) -> tuple[Address, ...]:
-    """Resolve a name to its distinct addresses. Raises `Unreachable`.
+    """Resolve a name to its distinct addresses. Raises `UnreachableError`.
 
     The system's resolver has no timeout that can be set, so it runs on a thread, which is abandoned
     after `seconds`.
@@ -219,18 +219,21 @@ def resolve(
     try:
         records = answer.result(seconds)
     except TimeoutError:
-        raise Unreachable(f"{url.host[:80]} was not resolved in time") from None
+        raise UnreachableError(f"{url.host[:80]} was not resolved in time") from None
     except OSError:
         records = ()
     if not records:
-        raise Unreachable(f"{url.host[:80]} does not resolve to an address")
+        raise UnreachableError(f"{url.host[:80]} does not resolve to an address")
     return tuple(dict.fromkeys(ip_address(record[4][0]) for record in records))
 
 
 def resolve_for_stranger(resolver: Resolver, *arguments: Any, **options: Any) -> Sequence[Record]:
-    """Resolve a name in a slot, also on an abandoned thread. Raises `Unreachable` without one."""
+    """Resolve a name in a slot, also on an abandoned thread.
+
+    Raises `UnreachableError` if all slots are taken.
+    """
     if not STRANGERS_SLOTS.acquire(blocking=False):
-        raise Unreachable("too many host names are being resolved: try again in 30 s")
+        raise UnreachableError("too many host names are being resolved: try again in 30 s")
     try:
         return resolver(*arguments, **options)
     finally:

@@ -7,22 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from chalicelib.counting import keys, milestones
-from chalicelib.counting.milestones import NOTHING, Milestone, Milestones, Passage, Reached
+from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext, Milestones, Reached
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.owners.errors import ReachedError, TakenError
 from chalicelib.owners.finding import (
     MAX_NAMES,
-    TRIES,
     OwnedBadge,
     deleted_error,
     find,
     is_same,
-    overtaken_error,
     read_summary,
     reread,
     taken_error,
+    write_again,
     wrong_secret_error,
 )
 from chalicelib.owners.lives import begin_life, delete_days, read_unviewed
@@ -30,7 +29,7 @@ from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Value, number
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, ConditionFailed, Update, Write
+from chalicelib.storage.writes import Check, Update, Write
 from chalicelib.units import Seconds, to_milliseconds
 
 
@@ -57,26 +56,30 @@ def change(
     Without `webhooks`, milestones that the badge reaches are left to its next count. Raises
     `OwnerError` and `StorageError`.
     """
-    for _ in range(TRIES):
-        owned = reread(table, owned)
-        if owned.deleted:
-            raise deleted_error(owned.badge_id)
-        summary = read_summary(table, owned)
-        values = _prepare_values(table, owned, summary, wanted, now)
-        reached = _prepare_milestones(table, owned, summary, values, wanted, now, webhooks)
-        remove = ("today", "hot") if wanted.reset else ()
-        update = summary.update(now, {**values, **reached.values}, remove)
-        others = _prepare_name(table, owned, wanted.name, now)
-        try:
-            table.write(update, *others, *reached.writes)
-        except ConditionFailed:
-            continue
-        milestones.enqueue(reached, webhooks)
-        if wanted.reset:
-            with suppress(StorageError):  # no reader sees the days of an earlier life
-                delete_days(table, read(table, owned.badge_id))
-        return
-    raise overtaken_error(owned.badge_id)
+    reached = write_again(owned.badge_id, lambda: _change(table, owned, wanted, now, webhooks))
+    milestones.enqueue(reached, webhooks)
+    if wanted.reset:
+        with suppress(StorageError):  # no reader sees the days of an earlier life
+            delete_days(table, read(table, owned.badge_id))
+
+
+def _change(
+    table: Table,
+    owned: OwnedBadge,
+    wanted: BadgeChange,
+    now: Seconds,
+    webhooks: WebhookSchedule | None,
+) -> Reached:
+    owned = reread(table, owned)
+    if owned.deleted:
+        raise deleted_error(owned.badge_id)
+    summary = read_summary(table, owned)
+    values = _prepare_values(table, owned, summary, wanted, now)
+    reached = _prepare_milestones(table, owned, summary, values, wanted, now, webhooks)
+    remove = ("today", "hot") if wanted.reset else ()
+    update = summary.update(now, {**values, **reached.values}, remove)
+    table.write(update, *_prepare_name(table, owned, wanted.name, now), *reached.writes)
+    return reached
 
 
 def hand_over(
@@ -84,27 +87,25 @@ def hand_over(
 ) -> OwnedBadge:
     """Give a badge to the holder of another secret; the present one is void from then on.
 
-    Its milestones go with it. The same request has the same answer until the badge gets another
+    Its milestones go with it. The same request has the same response until the badge gets another
     owner, because the table keeps the digest of the void secret for that. Raises `OwnerError` and
     `StorageError`.
     """
     own_digest = digest(secret)
-    for _ in range(TRIES):
+
+    def write() -> OwnedBadge:
         owned = find(table, badge_id)
         if owned.deleted:
             raise deleted_error(badge_id)
         holds = is_same(owned.digest, own_digest)
         held = is_same(owned.previous, own_digest)
-        if is_same(owned.digest, new_digest) and (holds or held):
-            return owned
-        if not holds:
-            raise wrong_secret_error()
-        try:
+        if not (is_same(owned.digest, new_digest) and (holds or held)):
+            if not holds:
+                raise wrong_secret_error()
             table.write(*_prepare_hand_over(table, owned, new_digest, now))
-        except ConditionFailed:
-            continue
         return owned
-    raise overtaken_error(badge_id)
+
+    return write_again(badge_id, write)
 
 
 def _prepare_hand_over(
@@ -115,7 +116,7 @@ def _prepare_hand_over(
     Like every write of milestones, that also writes the summary.
     """
     values: dict[str, Value] = {"digest": new_digest, "previous": owned.digest}
-    yield Update(keys.owner(owned.badge_id), values=values, condition=owned.as_read)
+    yield Update(keys.owner(owned.badge_id), values=values, condition=owned.unchanged)
     summary = read_summary(table, owned)
     found = milestones.read(table, owned.badge_id, owned.digest)
     if found.milestones:
@@ -164,7 +165,7 @@ def _prepare_milestones(  # noqa: PLR0913, PLR0917  the parts of a change
     if webhooks is None:
         return Reached(after.next, (after.put,))
     name, life = wanted.name or owned.names[-1], number(numbers, "reset")
-    passage = Passage(name, life, shown, to_milliseconds(now))
+    passage = MilestoneContext(name, life, shown, to_milliseconds(now))
     return after.reach(table, passage, webhooks)
 
 
@@ -183,14 +184,14 @@ def _prepare_name(
 ) -> Iterator[Write]:
     """Make a name the current one, if there is one; a new one is an alias with its own life."""
     if name is None:
-        yield Check(keys.owner(owned.badge_id), owned.as_read)
+        yield Check(keys.owner(owned.badge_id), owned.unchanged)
         return
     names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
     if len({*owned.names, name}) > MAX_NAMES:
         raise TakenError(
             f"a badge can have {MAX_NAMES} names, with its earlier names; use one of those"
         )
-    yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.as_read)
+    yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.unchanged)
     if name not in owned.names:
         unused = _read_unused(table, name)
         values = {**begin_life(table, unused, now), "alias": owned.badge_id}

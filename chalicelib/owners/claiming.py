@@ -16,12 +16,11 @@ from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
 from chalicelib.owners.finding import (
-    TRIES,
     OwnedBadge,
     is_same,
     look_up,
-    overtaken_error,
     taken_error,
+    write_again,
 )
 from chalicelib.owners.lives import read_unviewed
 from chalicelib.storage.conditions import attr
@@ -51,27 +50,24 @@ def claim(
     """Give a badge without views to an owner.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
-    answer. Without one, a secret is generated, which can't be retrieved later. A void claim of
+    response. Without one, a secret is generated, which can't be retrieved later. A void claim of
     another owner is replaced. Raises `TakenError` and `StorageError`.
     """
     secret, own_digest = _choose_secret(secret_digest)
-    key = keys.owner(badge_id)
-    for _ in range(TRIES):
-        owned = OwnedBadge.of(badge_id, table.get(key) or {})
-        if is_same(owned.digest, own_digest):
-            return ClaimedBadge(badge_id, secret)
-        summary = read_unviewed(table, badge_id)
-        if not _is_free(owned, summary, now):
-            raise taken_error(badge_id)
-        try:
+
+    def write() -> ClaimedBadge:
+        owned = OwnedBadge.of(badge_id, table.get(keys.owner(badge_id)) or {})
+        if not is_same(owned.digest, own_digest):
+            summary = read_unviewed(table, badge_id)
+            if not _is_free(owned, summary, now):
+                raise taken_error(badge_id)
             table.write(
                 summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
-                Put(owner_item(badge_id, own_digest, now), owned.as_read),
+                Put(owner_item(badge_id, own_digest, now), owned.unchanged),
             )
-        except ConditionFailed:
-            continue
         return ClaimedBadge(badge_id, secret)
-    raise overtaken_error(badge_id)
+
+    return write_again(badge_id, write)
 
 
 def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") -> ClaimedBadge:
@@ -79,7 +75,7 @@ def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") ->
 
     The badge may have views, another owner or no visitor yet, and the id may be any of its names.
     It keeps its count, names, base and history. With the digest of a secret of the owner's, the
-    grant may be repeated and has the same answer. Raises `StorageError`.
+    grant may be repeated and has the same response. Raises `StorageError`.
     """
     secret, own_digest = _choose_secret(secret_digest)
 
@@ -99,18 +95,15 @@ def replace_owner(
 
     Raises the errors of `prepare`, and `StorageError`.
     """
-    for _ in range(TRIES):
+
+    def write() -> None:
         owned = look_up(table, badge_id)
         if badge_id not in owned.names:  # it was deleted between two reads
-            continue
-        writes = tuple(prepare(owned))
-        try:
-            if writes:
-                table.write(*writes)
-        except ConditionFailed:
-            continue
-        return
-    raise overtaken_error(badge_id)
+            raise ConditionFailed({})
+        if writes := tuple(prepare(owned)):
+            table.write(*writes)
+
+    write_again(badge_id, write)
 
 
 def release(table: Table, badge_id: str) -> bool:
@@ -118,16 +111,14 @@ def release(table: Table, badge_id: str) -> bool:
 
     A badge with several names keeps them. Raises `StorageError`.
     """
-    for _ in range(TRIES):
+
+    def write() -> bool:
         owned = look_up(table, badge_id)
-        if not owned.is_claimed:
-            return False
-        try:
+        if owned.is_claimed:
             table.write(_prepare_release(owned))
-        except ConditionFailed:
-            continue
-        return True
-    raise overtaken_error(badge_id)
+        return owned.is_claimed
+
+    return write_again(badge_id, write)
 
 
 def _choose_secret(secret_digest: str) -> tuple[str, str]:
@@ -160,15 +151,15 @@ def update_owner(owned: OwnedBadge, values: Mapping[str, Value]) -> Write:
         keys.owner(owned.badge_id),
         values={name: value for name, value in values.items() if value},
         remove=tuple(name for name, value in values.items() if not value),
-        condition=owned.as_read,
+        condition=owned.unchanged,
     )
 
 
 def _prepare_release(owned: OwnedBadge) -> Write:
     key = keys.owner(owned.badge_id)
     if owned.names[1:]:
-        return Update(key, remove=("digest", "created", *TITLES), condition=owned.as_read)
-    return Delete(key, owned.as_read)
+        return Update(key, remove=("digest", "created", *TITLES), condition=owned.unchanged)
+    return Delete(key, owned.unchanged)
 
 
 def owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:

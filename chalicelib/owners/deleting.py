@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
-from chalicelib.owners.finding import TRIES, OwnedBadge, overtaken_error, reread
+from chalicelib.owners.finding import OwnedBadge, reread, write_again
 from chalicelib.owners.lives import begin_life, delete_days
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Delete, Update
@@ -22,32 +22,26 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
     A tombstone with the time of the deletion stays for `retention` and a week. Raises `OwnerError`
     and `StorageError`.
     """
-    for _ in range(TRIES):
-        owned = reread(table, owned)
-        if owned.deleted:
-            break
-        try:
-            table.write(
-                *(
-                    _end_life(table, read(table, name), owned.seal, now)
-                    for name in sorted({*owned.names})
-                ),
-                Delete(keys.owner(owned.badge_id), owned.as_read),
-                Delete(keys.milestones(owned.badge_id)),
-            )
-        except ConditionFailed:
-            continue
-        break
-    else:
-        raise overtaken_error(owned.badge_id)
-    _bury(table, owned, now, retention)
+    _bury(table, write_again(owned.badge_id, lambda: _delete(table, owned, now)), now, retention)
 
 
-def _end_life(table: Table, summary: Summary, seal: str, now: Seconds) -> Update:
+def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
+    owned = reread(table, owned)
+    if not owned.deleted:
+        digest, names = owned.tombstone_digest, sorted({*owned.names})
+        table.write(
+            *(_end_life(table, read(table, name), digest, now) for name in names),
+            Delete(keys.owner(owned.badge_id), owned.unchanged),
+            Delete(keys.milestones(owned.badge_id)),
+        )
+    return owned
+
+
+def _end_life(table: Table, summary: Summary, deleted_by: str, now: Seconds) -> Update:
     """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
-        {**begin_life(table, summary, now), "deleted": seal},
+        {**begin_life(table, summary, now), "deleted": deleted_by},
         remove=("alias", "today", "base", "frozen", "hot", "milestone"),
     )
 
@@ -56,7 +50,7 @@ def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds
     """Remove the history of a deleted badge, then set the TTL of its tombstones."""
     for name in sorted({*owned.names}):
         summary = read(table, name)
-        if summary.deleted != owned.seal:
+        if summary.deleted != owned.tombstone_digest:
             continue
         delete_days(table, summary)
         ttl = max(int(now), summary.reset // 1000) + retention + TOMBSTONE_SECONDS

@@ -9,7 +9,10 @@ A renamed badge keeps its partition. Its new name is a summary with an `alias`.
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
@@ -19,14 +22,17 @@ from chalicelib.storage.conditions import Condition, unchanged
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed
 from chalicelib.units import WholeSeconds
+
+Result = TypeVar("Result")
 
 MAX_NAMES = 20
 """The maximum number of names of a badge, with its earlier names."""
 TRIES = 10
 """A try fails if another write changed the badge."""
 OPERATOR = "operator"
-"""The seal of a badge that nobody owned when the operator deleted it. No digest is equal to it."""
+"""The text in place of the digest, if nobody owned the badge that the operator deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +81,15 @@ class OwnedBadge:
 
     @property
     def is_claimed(self) -> bool:
-        """Return whether the badge has an owner."""
         return bool(self.digest) and not self.deleted
 
     @property
-    def seal(self) -> str:
+    def tombstone_digest(self) -> str:
         """Return the text that a deletion by the present owner leaves in the tombstone."""
         return self.digest or OPERATOR
 
     @property
-    def as_read(self) -> Condition:
+    def unchanged(self) -> Condition:
         """Return the condition that the owner, the names and what is proven are as they were."""
         names: list[Value] = [*self.names[1:]]
         owner = unchanged("digest", self.digest if self.is_claimed else "")
@@ -138,9 +143,9 @@ def reread(table: Table, owned: OwnedBadge) -> OwnedBadge:
     if item := table.get(keys.owner(owned.badge_id)):
         found = OwnedBadge.of(owned.badge_id, item)
     else:
-        sealed = read_summary(table, owned).deleted
-        found = OwnedBadge(owned.badge_id, sealed, owned.names, deleted=bool(sealed))
-    if found.seal == owned.seal:
+        deleted = read_summary(table, owned).deleted
+        found = OwnedBadge(owned.badge_id, deleted, owned.names, deleted=bool(deleted))
+    if found.tombstone_digest == owned.tombstone_digest:
         return found
     if found.is_claimed:
         raise WrongSecretError(f"{owned.badge_id} has another owner now")
@@ -182,6 +187,12 @@ def wrong_secret_error() -> WrongSecretError:
     return WrongSecretError("this is not the secret of the badge")
 
 
-def overtaken_error(badge_id: str) -> Unavailable:
-    """Return the error of a request that other writes overtook at every try."""
-    return Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
+def write_again(badge_id: str, write: Callable[[], Result]) -> Result:
+    """Call a function that reads and writes a badge, again while another write changes the badge.
+
+    Raises the errors of the function, and `Unavailable`.
+    """
+    for _ in range(TRIES):
+        with suppress(ConditionFailed):
+            return write()
+    raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")

@@ -1,7 +1,7 @@
 """The lives of ids.
 
 A reset, a delete, and a rename onto an id end one life and begin the next. The end of a life sets
-the watermark and `reset` of the id to one time, later than every view that was answered before. So
+the watermark and `reset` of the id to one time, later than every view that was taken before. So
 a view belongs to the life of its id at the time in its ULID, whenever its message is delivered.
 """
 
@@ -12,12 +12,12 @@ from contextlib import suppress
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary, hour_of, read
-from chalicelib.counting.view import TIMES, latest, milliseconds
 from chalicelib.owners.finding import taken_error
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Delete
+from chalicelib.ulids import TIMES, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 APART_MILLISECONDS = 1_000

@@ -2,7 +2,12 @@
 
 The requester has a random key, and the file has a digest of it, the challenge. So readers of the
 file can't use the proof, and nothing is stored until it is found. The owner's secret is derived
-from the key, so a repeated request has the same answer.
+from the key, so a repeated request has the same response.
+
+A proof takes its name from a badge whose owner has not proven it: the name becomes a badge of its
+own. If the badge is stored under this name, the proof takes the badge, and the names that its owner
+has proven become badges of their own. A badge without an owner, or that was last proven by this
+name, or of which the requester has the secret, is taken with all names.
 
 An id is looked for at most once in `LOOK_SECONDS`, and everybody shares what was found. So a
 stranger who asks all the time delays the owner by this time at most, and can't lock them out.
@@ -14,23 +19,30 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from chalicelib.counting.summary import read
 from chalicelib.http.errors import ClientError
 from chalicelib.http.tokens import digest
 from chalicelib.lazy import lazy
-from chalicelib.owners.claiming import SECRET_BYTES, ClaimedBadge, replace_owner
-from chalicelib.owners.errors import OwnerError
-from chalicelib.owners.finding import look_up
+from chalicelib.owners.claiming import (
+    SECRET_BYTES,
+    ClaimedBadge,
+    owner_item,
+    prepare_replacement,
+    replace_owner,
+    update_owner,
+)
+from chalicelib.owners.errors import OwnerError, TakenError
+from chalicelib.owners.finding import OwnedBadge, is_same, look_up
 from chalicelib.owners.places import Place
-from chalicelib.owners.taking import prepare_taking
-from chalicelib.storage.conditions import unchanged
-from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put
+from chalicelib.storage.writes import ConditionFailed, Put, Write
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
@@ -117,10 +129,10 @@ class ProofSearch:
     clock: Callable[[], Seconds]
 
     def prove(self, proof: Proof, place: Place, now: Seconds) -> ClaimedBadge:
-        """Give an id to whoever has proven it, or the badge that has it (`taking`).
+        """Give an id to whoever has proven it, or the badge that has it.
 
-        A repeated request of the owner has the same answer, without a search. Raises `OwnerError`,
-        `TooSoonError`, `BusyError` and `StorageError`.
+        A repeated request of the owner has the same response, without a search. Raises
+        `OwnerError`, `TooSoonError`, `BusyError` and `StorageError`.
         """
         name, table = proof.badge_id, self.table
         prepare = partial(prepare_taking, table, name=name, own_digest=proof.digest, now=now)
@@ -165,3 +177,40 @@ def _fetch(fetcher: Fetcher, place: Place) -> tuple[Sequence[str], str]:
 def _challenges_of(look: Item) -> Sequence[str]:
     found = look.get("challenges", [])
     return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def prepare_taking(
+    table: Table, owned: OwnedBadge, name: str, own_digest: str, now: Seconds
+) -> Iterator[Write]:
+    """Give a name to whoever has proven it; nothing is left to write if they have it already.
+
+    The lives of detached names go on, so that no view is lost that was stored under an alias and is
+    not folded. Raises `TakenError`.
+    """
+    is_holder = owned.is_claimed and is_same(owned.digest, own_digest)
+    if is_holder and name in owned.proofs:
+        return
+    detached = {} if is_holder else _find_detached(owned, name, own_digest)
+    names: list[Value] = [one for one in owned.names[1:] if one not in detached]
+    earlier: list[Value] = [one for one in owned.proofs if one not in {name, *detached}]
+    if name in detached:
+        yield update_owner(owned, {"names": names})
+    else:
+        owner: Item = {"digest": own_digest, "proven": name, "names": names, "earlier": earlier}
+        yield from prepare_replacement(table, owned, owner, now)
+    for one, its_digest in detached.items():
+        yield read(table, one).update(now, {}, remove=("alias",))
+        yield Put({**owner_item(one, its_digest, now), "proven": one}, attr("SK").missing())
+
+
+def _find_detached(owned: OwnedBadge, name: str, own_digest: str) -> Mapping[str, str]:
+    """Return the aliases that leave a badge of another owner, with the digests of their owners."""
+    if name in owned.proofs[:-1]:
+        raise TakenError(
+            f"the owner of {name} has proven a later name of the badge: ask the operator"
+        )
+    if name in owned.proofs or not owned.is_claimed:
+        return {}
+    if name == owned.badge_id:
+        return dict.fromkeys(owned.proofs, owned.digest)
+    return {name: own_digest}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from chalicelib import telemetry
 from chalicelib.counting import badge_count, ids
-from chalicelib.http import authentication, guards, responses
+from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from chalicelib.counting import milestones
     from chalicelib.counting.milestones import Milestone
     from chalicelib.outgoing import urls, webhooks
+    from chalicelib.outgoing.fetching import Fetcher
+    from chalicelib.outgoing.urls import Resolver
+    from chalicelib.outgoing.webhooks import WebhookSchedule
     from chalicelib.owners import (
         changing,
         claiming,
@@ -51,23 +54,37 @@ MILESTONES_SECONDS = 5.0
 """The longest time in which the hosts of all milestones are resolved."""
 
 
-def post_badge(request: Request, resources: Resources) -> Response:
-    """Claim an id that has no views, or prove that an id is yours; answer the secret."""
-    wanted = requests.read_claim(request.body)
-    match wanted:
-        case requests.NewProof():
-            return _begin_proof(wanted.proof, request, resources)
-        case proving.Proof():
-            return _end_proof(wanted, request, resources)
-    ids.check_counted(wanted.badge_id, resources.settings)
+class OwnerResources(Resources, Protocol):
+    """The resources of the routes of owners."""
+
+    @property
+    def webhooks(self) -> WebhookSchedule | None:
+        """Return the schedule of webhooks, or None if events are off."""
+
+    @property
+    def resolver(self) -> Resolver:
+        """Return the resolver of the host names in the URLs of milestones."""
+
+    @property
+    def fetcher(self) -> Fetcher:
+        """Return the fetcher of the files that prove the ownership of badges."""
+
+
+def claim_badge(request: Request, resources: OwnerResources) -> Response:
+    """Claim an id that has no views, or prove that an id is yours; return the secret."""
+    asked = requests.ClaimBody(request.body)
+    if asked.proof is not None:
+        proof = proving.Proof(asked.badge_id, asked.proof or tokens.new_token(), asked.digest)
+        return (_end_proof if asked.proof else _begin_proof)(proof, request, resources)
+    ids.check_counted(asked.badge_id, resources.settings)
     guards.check_limit(Action.CLAIM, request, resources)
     now = resources.view_clock()
-    return _answer_claim(
-        claiming.claim(resources.table, wanted.badge_id, wanted.base, now, wanted.own_digest)
+    return _claimed_response(
+        claiming.claim(resources.table, asked.badge_id, asked.base or 0, now, asked.digest)
     )
 
 
-def get_badge(request: Request, resources: Resources) -> Response:
+def get_badge(request: Request, resources: OwnerResources) -> Response:
     """Show everything that is set of a badge, and its count; this counts no view."""
     owned = _find(request, resources)
     if owned.deleted:
@@ -93,14 +110,14 @@ def get_badge(request: Request, resources: Resources) -> Response:
     )
 
 
-def patch_badge(request: Request, resources: Resources) -> Response:
+def change_badge(request: Request, resources: OwnerResources) -> Response:
     """Set the base, reset, freeze, rename, or hand over."""
     badge_id, secret = _badge_id(request), _secret(request)
-    wanted, now = requests.read_change(request.body), resources.view_clock()
-    if isinstance(wanted, requests.HandOver):
-        owned = changing.hand_over(resources.table, badge_id, secret, wanted.new_digest, now)
+    asked, now = requests.ChangeBody(request.body), resources.view_clock()
+    if asked.digest:
+        owned = changing.hand_over(resources.table, badge_id, secret, asked.digest, now)
         return responses.json({"id": owned.names[-1]})
-    owned = finding.authenticate(resources.table, badge_id, secret)
+    owned, wanted = finding.authenticate(resources.table, badge_id, secret), asked.change
     if wanted.name is not None:
         ids.check_counted(wanted.name, resources.settings)
         guards.check_limit(Action.CLAIM, request, resources)
@@ -110,7 +127,7 @@ def patch_badge(request: Request, resources: Resources) -> Response:
     return responses.json({"id": wanted.name or owned.names[-1]})
 
 
-def delete_badge(request: Request, resources: Resources) -> Response:
+def delete_badge(request: Request, resources: OwnerResources) -> Response:
     """Remove a badge and all it has."""
     owned = _authenticate(request, resources)
     retention = resources.settings.retention_seconds
@@ -118,8 +135,8 @@ def delete_badge(request: Request, resources: Resources) -> Response:
     return responses.no_content()
 
 
-def _begin_proof(proof: proving.Proof, request: Request, resources: Resources) -> Response:
-    """Answer a new key, and the line that shows it; nothing is stored."""
+def _begin_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> Response:
+    """Return a new key, and the line that shows it; nothing is stored."""
     place = _place(proof, request, resources)
     return responses.json(
         {
@@ -132,23 +149,25 @@ def _begin_proof(proof: proving.Proof, request: Request, resources: Resources) -
     )
 
 
-def _end_proof(proof: proving.Proof, request: Request, resources: Resources) -> Response:
-    """Look for the line; answer the secret if it is there."""
+def _end_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> Response:
+    """Look for the line; return the secret if it is there."""
     place = _place(proof, request, resources)
     search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
     claimed = search.prove(proof, place, resources.view_clock())
     telemetry.event(logging.INFO, "owner_proven", badge=proof.badge_id, url=place.url)
-    return _answer_claim(claimed)
+    return _claimed_response(claimed)
 
 
-def _place(proof: proving.Proof, request: Request, resources: Resources) -> places.Place:
+def _place(proof: proving.Proof, request: Request, resources: OwnerResources) -> places.Place:
     ids.check_counted(proof.badge_id, resources.settings)
     place = places.find(proof.badge_id, resources.settings.proofs)
     guards.check_limit(Action.PROOF, request, resources)
     return place
 
 
-def _check_milestones(wanted: Iterable[Milestone], request: Request, resources: Resources) -> None:
+def _check_milestones(
+    wanted: Iterable[Milestone], request: Request, resources: OwnerResources
+) -> None:
     """Check the URLs of milestones, which share the time for one. Raises `ClientError`."""
     if resources.webhooks is None:
         raise BadRequestError(
@@ -162,12 +181,12 @@ def _check_milestones(wanted: Iterable[Milestone], request: Request, resources: 
         webhooks.check_webhook(url, resources.settings, resolver, MILESTONES_SECONDS / len(named))
 
 
-def _answer_claim(claimed: claiming.ClaimedBadge) -> Response:
+def _claimed_response(claimed: claiming.ClaimedBadge) -> Response:
     secret = {"secret": claimed.secret} if claimed.secret else {}
     return responses.json({"id": claimed.badge_id, **secret}, 201)
 
 
-def _find(request: Request, resources: Resources) -> finding.OwnedBadge:
+def _find(request: Request, resources: OwnerResources) -> finding.OwnedBadge:
     """Return the badge for its owner or an operator."""
     caller = authentication.find(request.headers.get("authorization", ""), resources)
     if caller and caller.is_operator:
@@ -175,13 +194,14 @@ def _find(request: Request, resources: Resources) -> finding.OwnedBadge:
     return _authenticate(request, resources)
 
 
-def _authenticate(request: Request, resources: Resources) -> finding.OwnedBadge:
+def _authenticate(request: Request, resources: OwnerResources) -> finding.OwnedBadge:
     return finding.authenticate(resources.table, _badge_id(request), _secret(request))
 
 
 def _badge_id(request: Request) -> str:
     """Return the id in the path or in the query. Raises `BadIdError` unless there is one."""
-    return ids.parse([*request.path_parameters.values(), *request.query.get("id", ())])
+    given = request.path_parameters.get("badge_id")
+    return ids.IdOption(request.query).badge_id if given is None else ids.normalise(given)
 
 
 def _secret(request: Request) -> str:
@@ -192,15 +212,10 @@ def _secret(request: Request) -> str:
     return secret.strip()
 
 
+HANDLERS = (("GET", get_badge), ("PATCH", change_badge), ("DELETE", delete_badge))
+BADGES = "/api/v1/badges"
 ROUTES = (
-    Route("POST", "/api/v1/badges", post_badge),
-    *(
-        Route(method, path, handler, options=options)
-        for path, options in (("/api/v1/badges", ("id",)), ("/api/v1/badges/{badge_id}", ()))
-        for method, handler in (
-            ("GET", get_badge),
-            ("PATCH", patch_badge),
-            ("DELETE", delete_badge),
-        )
-    ),
+    Route("POST", BADGES, claim_badge),
+    *(Route(method, f"{BADGES}/{{badge_id}}", handler) for method, handler in HANDLERS),
+    *(Route(method, BADGES, handler, options=ids.IdOption) for method, handler in HANDLERS),
 )

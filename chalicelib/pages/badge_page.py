@@ -51,7 +51,6 @@ class BadgePage:
     is_frozen: bool = False
 
     def to_html(self) -> str:
-        """Return the page."""
         return Template(template()).substitute(
             **{name: escape(value) for name, value in self._texts().items()},
             days="".join(map(self._link_span, SPANS)),

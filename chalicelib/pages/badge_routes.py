@@ -3,103 +3,136 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
 from chalicelib import telemetry
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import LOOK, PIXEL, STYLES, Options, parse
-from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
+from chalicelib.badges.options import PIXEL, STYLES, Look, flag
+from chalicelib.badges.responses import IMAGE, badge_route, respond
+from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.storing import Store
-from chalicelib.counting.view import View
+from chalicelib.counting.resources import Counting
+from chalicelib.counting.view import View, ViewQueue
 from chalicelib.counting.windows import Windows
 from chalicelib.history import periods
-from chalicelib.history.periods import Views, Wanted
-from chalicelib.http import bodies, guards, responses
+from chalicelib.history.periods import BadgeNumbers, Period, PeriodOptions
+from chalicelib.http import guards, responses
+from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
+from chalicelib.http.query import among, whole_number
 from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.lazy import lazy
 from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
 
-NUMBER_OPTIONS = ("id", "format", "base", "show", "tz")
-OPTIONS = (*NUMBER_OPTIONS, "peek", *LOOK)
+if TYPE_CHECKING:
+    from chalicelib.badges import spark
+else:
+    spark = lazy("chalicelib.badges.spark")
+
 LABEL = "views"
 COLOR = "blue"
-IMAGE_STYLES = (*STYLES, PIXEL)
 PROBE = Key("HEALTH", "HEALTH")
 """An item that never exists: reading it shows that the table answers."""
 NOT_COUNTED = "internal error, view not counted"
 VIEW_TAKEN = "count unavailable, view taken"
 
 
-class Asked(NamedTuple):
-    """The badge, its look and its numbers that a request asks for."""
+class NumberOptions(PeriodOptions, ids.IdOption):
+    """The options of a badge's number."""
 
-    badge_id: str
-    options: Options
-    wanted: Wanted
-
-
-def get_views(request: Request, resources: Resources) -> Response:
-    """Count a view and answer the count before it; `peek=1` and HEAD count nothing."""
-    return badge_json(_answer(request, resources))
+    @property
+    def period(self) -> Period:
+        return Period(self.show, self.zone)
 
 
-def get_views_svg(request: Request, resources: Resources) -> Response:
-    """Count a view and answer the count before it, as an image."""
-    return badge_svg(_answer(request, resources, IMAGE_STYLES))
+class BadgeOptions(Look, NumberOptions):
+    """The options of a badge of views."""
+
+    peek = Field(
+        flag, {"type": "integer", "enum": [0, 1], "default": 0}, "1 counts no view.", default=False
+    )
 
 
-def post_views(request: Request, resources: Resources) -> Response:
-    """Count a view and answer the count before it as a number, to a script of any site."""
-    bodies.check_empty(request.body)
-    asked = _read(request, resources)
-    views = _take_view(asked, request, resources)
+class ImageOptions(BadgeOptions):
+    """The options of a badge of views as an image."""
+
+    style = Field(
+        partial(among, (*STYLES, PIXEL)),
+        enum((*STYLES, PIXEL)),
+        f"{STYLES[0]} if none is given. A {PIXEL} is one transparent pixel, and counts too; an"
+        " error is drawn.",
+        default="",
+    )
+    days = Field(
+        lambda given: whole_number(spark.DAYS, given),
+        lambda: integer(spark.DAYS[0], spark.DAYS[-1]),
+        "The number of days, up to today, of which the message has a line. Left out, with the"
+        " reason in `<desc>`, if the badge would have more than 4,096 bytes.",
+        name="spark",
+        default=0,
+        example=30,
+    )
+
+    @property
+    def period(self) -> Period:
+        return Period(self.show, self.zone, self.days)
+
+
+class ViewResources(Resources, Protocol):
+    """The resources that take views. `map_parallel` works on the independent parts of a batch."""
+
+    @property
+    def map_parallel(self) -> MapParallel: ...
+    @property
+    def views_queue(self) -> ViewQueue: ...
+
+
+def get_views(request: Request, resources: ViewResources) -> Response:
+    """Count a view and return the count before it; `peek=1` and HEAD count nothing."""
+    kind = ImageOptions if request.path.endswith(IMAGE) else BadgeOptions
+    asked = ids.read(kind, request.query, resources.settings)
+    is_visit = request.method == "GET" and not asked.peek
+    views = _take_view(asked, request, resources) if is_visit else _peek(asked, resources)
+    if views is None:
+        missing = VIEW_TAKEN if is_visit else "count unavailable: try again"
+        return respond(Badge.error(LABEL, missing), request)
+    label, message = LABEL + asked.show.suffix, periods.write(views, asked)
+    return respond(Badge.of(label, message, COLOR, asked, views.days), request)
+
+
+def count_view(request: Request, resources: ViewResources) -> Response:
+    """Count a view and return the count before it as a number, to a script of any site."""
+    check_empty(request.body)
+    options = ids.read(NumberOptions, request.query, resources.settings)
+    views = _take_view(options, request, resources)
     count, message = None, VIEW_TAKEN
     if views is not None:
-        count = periods.number(views, asked.wanted, asked.options)
-        message = periods.write(views, asked.wanted, asked.options)
-    return responses.json({"id": asked.badge_id, "count": count, "message": message})
+        count, message = periods.number(views, options), periods.write(views, options)
+    return responses.json({"id": options.badge_id, "count": count, "message": message})
 
 
 def get_health(_: Request, resources: Resources) -> Response:
-    """Answer 200 while the table answers, 503 while it does not."""
+    """Return 200 while the table answers, 503 while it does not."""
     resources.table.get(PROBE)
     return responses.json({"status": "ok"})
 
 
-def _answer(request: Request, resources: Resources, styles: Sequence[str] = STYLES) -> Badge:
-    asked = _read(request, resources, styles)
-    is_visit = request.method == "GET" and not asked.options.peek
-    views = _take_view(asked, request, resources) if is_visit else _peek(asked, resources)
-    if views is None:
-        return Badge.error(LABEL, VIEW_TAKEN if is_visit else "count unavailable: try again")
-    label = LABEL + asked.wanted.show.suffix
-    message = periods.write(views, asked.wanted, asked.options)
-    return Badge.of(label, message, COLOR, asked.options, views.days)
-
-
-def _read(request: Request, resources: Resources, styles: Sequence[str] = STYLES) -> Asked:
-    options, wanted = parse(request.query, styles), periods.parse(request.query)
-    badge_id = ids.parse(request.query.get("id", ()))
-    ids.check_counted(badge_id, resources.settings)
-    return Asked(badge_id, options, wanted)
-
-
-def _peek(asked: Asked, resources: Resources) -> Views | None:
+def _peek(asked: NumberOptions, resources: ViewResources) -> BadgeNumbers | None:
     """Read the numbers of a badge; return None if that fails."""
     try:
-        return periods.read(resources.table, asked.badge_id, asked.wanted, resources.view_clock())
+        return periods.read(resources.table, asked.badge_id, asked.period, resources.view_clock())
     except StorageError:
         telemetry.event(logging.ERROR, "count_not_read", badge=asked.badge_id)
         return None
 
 
-def _take_view(asked: Asked, request: Request, resources: Resources) -> Views | None:
+def _take_view(
+    asked: NumberOptions, request: Request, resources: ViewResources
+) -> BadgeNumbers | None:
     """Take a view, unless the badge is frozen; return the numbers before it."""
     windows = Windows.of(resources.settings)
     views = _peek(asked, resources)
@@ -114,30 +147,24 @@ def _take_view(asked: Asked, request: Request, resources: Resources) -> Views | 
     return views
 
 
-def _draw_failure(failure: Exception) -> Badge:
+def draw_failure(failure: Exception) -> Badge:
+    """Return the badge of a failure."""
     return Badge.error(LABEL, explain(failure, unavailable=NOT_COUNTED, internal=NOT_COUNTED))
 
 
-def _take(view: View, resources: Resources, windows: Windows) -> None:
-    def store() -> Store:
-        return Store(resources.table, windows, resources.view_clock, resources.map_parallel)
+def _take(view: View, resources: ViewResources, windows: Windows) -> None:
+    def counting() -> Counting:
+        return Counting(resources.table, windows, resources.view_clock, resources.map_parallel)
 
-    queued = False
-    try:
-        queued = badge_count.take(view, resources.views_queue, store)
-        if not queued:
-            telemetry.event(logging.WARNING, "view_stored_directly")
-    finally:
-        if not queued:
-            telemetry.count(queue_refusals=1)
+    badge_count.take(view, resources.views_queue, counting)
 
 
-JSON_FAILURE, SVG_FAILURE = json_failure(_draw_failure), svg_failure(_draw_failure)
-_route = partial(Route, "GET", with_head=True, from_any_site=True, options=OPTIONS)
+PATH = "/api/v1/views"
+_badge = badge_route(get_views, draw_failure)
 ROUTES = (
-    _route("/api/v1/views", get_views, on_failure=JSON_FAILURE),
-    Route("POST", "/api/v1/views", post_views, from_any_site=True, options=NUMBER_OPTIONS),
-    _route("/v1/api/views", get_views, on_failure=JSON_FAILURE),
-    _route("/api/v1/views.svg", get_views_svg, on_failure=SVG_FAILURE, options=(*OPTIONS, "spark")),
+    _badge(path=PATH, options=BadgeOptions),
+    Route("POST", PATH, count_view, from_any_site=True, options=NumberOptions),
+    _badge(path="/v1/api/views", options=BadgeOptions, is_deprecated=True),
+    _badge(path=f"{PATH}{IMAGE}", options=ImageOptions),
 )
 HEALTH_ROUTES = (Route("GET", "/healthz", get_health, from_any_site=True, options=ANY_OPTIONS),)

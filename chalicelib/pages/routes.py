@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.counting import badge_count, ids
 from chalicelib.http import responses
+from chalicelib.http.fields import number
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.query import one, whole_number
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
@@ -17,29 +16,31 @@ from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.badges import responses as badge_responses
-    from chalicelib.history import history
+    from chalicelib.history import buckets, history
     from chalicelib.http import page
     from chalicelib.pages import badge_page, preview
 else:
     badge_responses = lazy("chalicelib.badges.responses")
     page = lazy("chalicelib.http.page")
     badge_page = lazy("chalicelib.pages.badge_page")
+    buckets = lazy("chalicelib.history.buckets")
     history = lazy("chalicelib.history.history")
     preview = lazy("chalicelib.pages.preview")
 
-DAYS = 30
-"""Days of the chart without the option."""
-MAX_DAYS = 365
+
+class PageOptions(ids.IdOption):
+    """The options of a badge's page."""
+
+    days = number(range(1, 366), "The days of the chart, up to today.", 30)
 
 
 def get_badge_page(request: Request, resources: Resources) -> Response:
     """Show a badge as a page for people: its count, its periods, its chart, and lines to copy."""
-    badge_id = _id(request, resources)
-    read_days = partial(whole_number, range(1, MAX_DAYS + 1))
-    days = one(request.query, "days", read_days, default=DAYS)
+    asked = ids.read(PageOptions, request.query, resources.settings)
+    badge_id, days = asked.badge_id, asked.days
     now = resources.view_clock()
     # The history is read first, so that no period is higher than the count, which never falls.
-    found = history.read(resources.table, badge_id, max(days, _days_of_year(now)), now)
+    found = _read_days(badge_id, max(days, _days_of_year(now)), resources)
     count = badge_count.read(resources.table, badge_id)
     shown = badge_page.BadgePage(
         badge_id,
@@ -55,17 +56,15 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
 
 def get_badge_picture(request: Request, resources: Resources) -> Response:
     """Draw the count and the last 30 days as a PNG of 1200 x 630 pixels, for link previews."""
-    badge_id = _id(request, resources)
-    found = history.read(resources.table, badge_id, preview.DAYS, resources.view_clock())
+    badge_id = ids.read(ids.IdOption, request.query, resources.settings).badge_id
+    found = _read_days(badge_id, preview.DAYS, resources)
     count = badge_count.read(resources.table, badge_id)
     drawn = preview.draw(count.shown, [bucket.views for bucket in found.buckets])
     return Response(200, {"Content-Type": "image/png", **badge_responses.HEADERS}, drawn)
 
 
-def _id(request: Request, resources: Resources) -> str:
-    badge_id = ids.parse(request.query.get("id", ()))
-    ids.check_counted(badge_id, resources.settings)
-    return badge_id
+def _read_days(badge_id: str, days: int, resources: Resources) -> history.History:
+    return history.read(resources.table, badge_id, buckets.Span(days), resources.view_clock())
 
 
 def _days_of_year(now: Seconds) -> int:
@@ -78,13 +77,13 @@ def _days_of_year(now: Seconds) -> int:
 
 
 ROUTES = (
-    Route("GET", "/s", get_badge_page, with_head=True, options=("id", "days")),
+    Route("GET", "/s", get_badge_page, with_head=True, options=PageOptions),
     Route(
         "GET",
         "/s.png",
         get_badge_picture,
         with_head=True,
         from_any_site=True,
-        options=("id",),
+        options=ids.IdOption,
     ),
 )

@@ -18,17 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from chalicelib import telemetry
+from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.messages import MalformedError
+from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds, WholeSeconds
 from chalicelib.wallets.wallet import PARTITION, Entry
-
-if TYPE_CHECKING:
-    from chalicelib.resources import Resources
 
 PREFIX = "journal"
 """The names of all objects begin with this."""
@@ -151,7 +150,16 @@ def batches(removals: Iterable[EntryRemoval]) -> list[EntryBatch]:
     return [EntryBatch(day, tuple(found)) for day, found in sorted(days.items())]
 
 
-def archive_entries(removals: Sequence[EntryRemoval], resources: Resources) -> list[EntryRemoval]:
+class ArchiveResources(Resources, Protocol):
+    """The resources of the consumer that archives entries."""
+
+    @property
+    def archive(self) -> Archive: ...
+
+
+def archive_entries(
+    removals: Sequence[EntryRemoval], resources: ArchiveResources
+) -> list[EntryRemoval]:
     """Archive removed entries; return the removals to deliver again.
 
     An entry that is archived again is in the same object, or in one more.
@@ -170,14 +178,14 @@ def archive_entries(removals: Sequence[EntryRemoval], resources: Resources) -> l
     return failed
 
 
-def archive_malformed(records: Sequence[Mapping[str, Any]], resources: Resources) -> None:
+def archive_malformed(records: Sequence[Mapping[str, Any]], resources: ArchiveResources) -> None:
     """Archive records that can't be read. Raises `StorageError`."""
     if records:
         malformed = MalformedRecords(tuple(records))
         resources.archive.put(malformed.name, malformed.body)
 
 
-def _is_archived(batch: EntryBatch, resources: Resources) -> bool:
+def _is_archived(batch: EntryBatch, resources: ArchiveResources) -> bool:
     try:
         resources.archive.put(batch.name, batch.body)
     except StorageError as failure:

@@ -27,7 +27,7 @@ def read(table: Table, wallet_id: str, cursor: str = "", *, size: int = PAGE) ->
     that were read, so a reader misses no entry and sees none twice.
     """
     if cursor and ID.fullmatch(cursor) is None:
-        raise BadRequestError("cursor: give the one that the page before answered")
+        raise BadRequestError("cursor: give the one of the page before")
     last = _before(cursor) if cursor else AFTER_EVERY_ID
     found = table.query(
         PARTITION + wallet_id, first=ENTRY, last=ENTRY + last, descending=True, limit=size

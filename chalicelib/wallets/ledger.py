@@ -2,7 +2,7 @@
 
 A posting is one transaction over its nonce, the journals and the balances of its wallets, on the
 condition that the nonce does not exist. The nonce is kept forever, so any later retry finds it and
-gets the same answer. A refusal is stored under its nonce too, on the condition that the posting is
+gets the same result. A refusal is stored under its nonce too, on the condition that the posting is
 still impossible.
 
 The transaction also sets `last` of each wallet to the entry's id, on the condition that it was
@@ -15,24 +15,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chalicelib.http.errors import ClientError, NotFoundError
-from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import Condition, attr
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
+from chalicelib.ulids import from_number, to_number
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
-from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingOutcome
-
-if TYPE_CHECKING:
-    import ulid
-else:
-    ulid = lazy("ulid")
+from chalicelib.wallets.wallet import Entry, Posting, PostingOutcome, PostingResult
 
 MAX_WRITES = 10
 """The number of writes of one posting before the caller is asked to try again.
@@ -69,20 +63,20 @@ class NonceReusedError(PostingError):
 
 
 class RefusedError(PostingError):
-    """The posting was impossible; every retry with its nonce gets the same answer.
+    """The posting was impossible; every retry with its nonce gets the same result.
 
     The error has the balance of the asker's wallet, never that of a transfer's target.
     """
 
     status = 409
 
-    def __init__(self, answer: Answer) -> None:
-        is_target = answer.outcome is PostingOutcome.BALANCE_LIMIT and answer.entry.posting.source
-        reason = TARGET_FULL if is_target else REASONS[answer.outcome]
-        super().__init__(reason.format(balance=answer.balance))
-        self.answer = answer
-        self.code = str(answer.outcome)
-        self.details = {} if is_target else {"balance": str(answer.balance)}
+    def __init__(self, result: PostingResult) -> None:
+        is_target = result.outcome is PostingOutcome.BALANCE_LIMIT and result.entry.posting.source
+        reason = TARGET_FULL if is_target else REASONS[result.outcome]
+        super().__init__(reason.format(balance=result.balance))
+        self.result = result
+        self.code = str(result.outcome)
+        self.details = {} if is_target else {"balance": str(result.balance)}
 
 
 TARGET_FULL = "the target has no room for so much"
@@ -130,9 +124,9 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _PostingAttempt:
-    """An answer and the writes that make it true, that of the nonce first."""
+    """A result and the writes that make it true, that of the nonce first."""
 
-    answer: Answer
+    result: PostingResult
     writes: tuple[Write, ...]
 
     def standing(self, failed: ConditionFailed) -> dict[Key, Item | None]:
@@ -152,7 +146,7 @@ class Ledger:
         """Apply a posting once, and return its entry, also to a retry.
 
         Raises `PostingError`. Raises `StorageError` if it is unknown whether the posting was
-        applied: a retry gets the answer.
+        applied: a retry gets the result.
         """
         _check(posting)
         attempt = self._make_attempt(posting)
@@ -162,10 +156,10 @@ class Ledger:
             except ConditionFailed as failed:
                 standing = attempt.standing(failed)
                 if (key := wallets.nonce(posting)) in standing:
-                    return _check_outcome(_read_answer(posting, standing[key]))
+                    return _check_outcome(_read_result(posting, standing[key]))
                 attempt = self._make_next_attempt(posting, standing)
             else:
-                return _check_outcome(attempt.answer)
+                return _check_outcome(attempt.result)
         raise Unavailable("others move the same money: ask again with the same nonce")
 
     def _make_next_attempt(
@@ -187,20 +181,20 @@ class Ledger:
     def _make_attempt(self, posting: Posting, last: str = "") -> _PostingAttempt:
         """Return the attempt to move the money, with an entry that is later than `last`."""
         entry = self._make_entry(posting, last)
-        answer = Answer(entry)
+        result = PostingResult(entry)
         return _PostingAttempt(
-            answer,
+            result,
             (
-                _put_nonce(answer),
+                _put_nonce(result),
                 *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
                 *(side.update(entry.entry_id) for side in _list_sides(posting)),
             ),
         )
 
     def _make_refusal(self, posting: Posting, side: _Side, balance: int) -> _PostingAttempt:
-        answer = Answer(self._make_entry(posting), side.outcome, balance)
+        result = PostingResult(self._make_entry(posting), side.outcome, balance)
         return _PostingAttempt(
-            answer, (_put_nonce(answer), Check(side.key, condition=side.impossible))
+            result, (_put_nonce(result), Check(side.key, condition=side.impossible))
         )
 
     def _make_entry(self, posting: Posting, last: str = "") -> Entry:
@@ -217,8 +211,8 @@ def later_id(now: Seconds, last: str, random_bits: Callable[[int], int]) -> str:
     """
     fractions = int(now * 1000 * 2**FRACTION_BITS)
     by_clock = fractions << RANDOM_BITS | random_bits(RANDOM_BITS)
-    after_last = int(ulid.ULID.from_str(last)) + 1 + random_bits(STEP_BITS) if last else 0
-    return str(ulid.ULID.from_int(max(by_clock, after_last)))
+    after_last = to_number(last) + 1 + random_bits(STEP_BITS) if last else 0
+    return from_number(max(by_clock, after_last))
 
 
 def check(wallet_id: str) -> None:
@@ -239,25 +233,25 @@ def _check(posting: Posting) -> None:
         check(wallet_id)
 
 
-def _put_nonce(answer: Answer) -> Put:
+def _put_nonce(result: PostingResult) -> Put:
     """Return the write of the nonce. Its condition, that there is none, makes a posting unique."""
-    return Put(answer.item, condition=attr("SK").missing())
+    return Put(result.item, condition=attr("SK").missing())
 
 
-def _read_answer(posting: Posting, item: Item | None) -> Answer:
-    """Return the stored answer of the nonce. Raises `NonceReusedError` and `Unavailable`."""
+def _read_result(posting: Posting, item: Item | None) -> PostingResult:
+    """Return the stored result of the nonce. Raises `NonceReusedError` and `Unavailable`."""
     if item is None:
-        raise Unavailable("the nonce was not told: ask again with the same nonce")
-    if (answer := Answer.of(item, posting)) is None:
+        raise Unavailable("storage did not return the nonce: ask again with the same nonce")
+    if (result := PostingResult.of(item, posting)) is None:
         raise NonceReusedError("the wallet has used this nonce for another movement")
-    return answer
+    return result
 
 
-def _check_outcome(answer: Answer) -> Entry:
+def _check_outcome(result: PostingResult) -> Entry:
     """Return the entry of an applied posting. Raises `RefusedError`."""
-    if answer.outcome is not PostingOutcome.DONE:
-        raise RefusedError(answer)
-    return answer.entry
+    if result.outcome is not PostingOutcome.DONE:
+        raise RefusedError(result)
+    return result.entry
 
 
 def _list_sides(posting: Posting) -> list[_Side]:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chalicelib.http.errors import ClientError
-from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update
+from chalicelib.ulids import new_ulid
 from chalicelib.units import Milliseconds
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
-
-if TYPE_CHECKING:
-    import ulid
-else:
-    ulid = lazy("ulid")
 
 
 class HasWalletError(ClientError):
@@ -45,7 +39,7 @@ class Wallet:
 
 def open_wallet(table: Table, user_id: str, now: Milliseconds) -> Wallet:
     """Open a wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
-    wallet_id = str(ulid.ULID())
+    wallet_id = new_ulid(now)
     key, owned = wallet(wallet_id), owner(user_id)
     made: Item = {
         "PK": key.pk,

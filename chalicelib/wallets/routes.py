@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import LOOK, parse
-from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
+from chalicelib.badges.options import Look
+from chalicelib.badges.responses import badge_route, respond
 from chalicelib.http import responses
-from chalicelib.http.authorization import OF_A_USER, caller_of
 from chalicelib.http.errors import ForbiddenError, NotFoundError
+from chalicelib.http.fields import NEXT_PAGE, Field, Options, string
+from chalicelib.http.guards import OF_A_USER, caller_of
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
@@ -32,76 +32,76 @@ else:
     opening = lazy("chalicelib.wallets.opening")
     requests = lazy("chalicelib.wallets.requests")
     serializers = lazy("chalicelib.wallets.serializers")
+    wallet = lazy("chalicelib.wallets.wallet")
 
 LABEL = "balance"
 NO_BADGE = "no such badge"
 
 
-def post_wallet(request: Request, resources: Resources) -> Response:
+class JournalOptions(Options):
+    """The option of a journal."""
+
+    cursor = Field(str, lambda: string(wallet.ID), NEXT_PAGE, default="")
+
+
+def open_wallet(request: Request, resources: Resources) -> Response:
     """Open a wallet for a user who has none."""
-    user = requests.read_user(request.body)
+    user = requests.WalletBody(request.body).user_id
     opened = opening.open_wallet(resources.table, user, _now(resources))
     return responses.json(serializers.balance(opened))
 
 
-def get_own_wallet(request: Request, resources: Resources) -> Response:
-    """Answer the wallet of the user whose token it is."""
+def get_my_wallet(request: Request, resources: Resources) -> Response:
+    """Return the caller's wallet."""
     found = opening.of_user(resources.table, caller_of(request).user)
     return responses.json(serializers.to_json(found))
 
 
-def patch_wallet(request: Request, resources: Resources) -> Response:
+def change_wallet(request: Request, resources: Resources) -> Response:
     """Switch the badge of a wallet on or off."""
     wallet_id = _authorize(request, resources).wallet_id
-    is_public = requests.read_publicity(request.body)
+    is_public = requests.WalletChangeBody(request.body).badge
     opening.publish(resources.table, wallet_id, is_public=is_public)
     return responses.json({"id": wallet_id, "badge": is_public})
 
 
 def get_balance(request: Request, resources: Resources) -> Response:
-    """Answer the balance of a wallet."""
+    """Return the balance of a wallet."""
     return responses.json(serializers.balance(_authorize(request, resources)))
 
 
-def get_transactions(request: Request, resources: Resources) -> Response:
-    """Answer the journal of a wallet, newest first, a page at a time."""
+def list_transactions(request: Request, resources: Resources) -> Response:
+    """Return the journal of a wallet, newest first, a page at a time."""
     wallet_id = _authorize(request, resources).wallet_id
-    cursor = one(request.query, "cursor", str, default="")
+    cursor = JournalOptions(request.query).cursor
     page = journal.read(resources.table, wallet_id, cursor)
     return responses.json(serializers.transactions(page, wallet_id, _now(resources)))
 
 
-def put_deposit(request: Request, resources: Resources) -> Response:
+def deposit_money(request: Request, resources: Resources) -> Response:
     """Deposit into a wallet, once for each nonce."""
     target = request.path_parameters["wallet_id"]
-    return _post(requests.read_posting(request.body, target), resources)
+    return _post(requests.PostingBody(request.body).posting(target), resources)
 
 
-def put_transfer(request: Request, resources: Resources) -> Response:
+def transfer_money(request: Request, resources: Resources) -> Response:
     """Transfer from a wallet to another, once for each nonce."""
     source, target = (request.path_parameters[name] for name in ("wallet_id", "target_id"))
     if not caller_of(request).is_operator:
         _authorize(request, resources)
-    return _post(requests.read_posting(request.body, target, source), resources)
+    return _post(requests.PostingBody(request.body).posting(target, source), resources)
 
 
-def get_badge(request: Request, resources: Resources) -> Response:
-    """Answer the balance of a wallet as a badge, if the owner shows it."""
-    return badge_json(_badge(request, resources))
+def get_wallet_badge(request: Request, resources: Resources) -> Response:
+    """Return the balance of a wallet as a badge, if the owner shows it.
 
-
-def get_badge_svg(request: Request, resources: Resources) -> Response:
-    """Answer the balance of a wallet as an image, if the owner shows it."""
-    return badge_svg(_badge(request, resources))
-
-
-def _badge(request: Request, resources: Resources) -> Badge:
-    """Draw a balance; a private wallet has the same badge as a wallet that does not exist."""
-    options = parse(request.query)
+    A private wallet has the same badge as a wallet that does not exist.
+    """
+    look = Look(request.query)
     found = opening.read(resources.table, request.path_parameters["wallet_id"])
     if not found.is_public:
-        return Badge.error(LABEL, NO_BADGE)
-    return serializers.badge(found, options)
+        return respond(Badge.error(LABEL, NO_BADGE), request)
+    return respond(serializers.badge(found, look), request)
 
 
 def _draw_failure(failure: Exception) -> Badge:
@@ -135,30 +135,14 @@ OPERATOR, USER, TOKEN = Authentication.OPERATOR, Authentication.USER, Authentica
 WALLETS = "/api/v1/wallets"
 WALLET = f"{WALLETS}/{{wallet_id}}"
 _route = partial(Route, feature=Feature.WALLETS)
+_badge = badge_route(get_wallet_badge, _draw_failure, options=Look, feature=Feature.WALLETS)
 ROUTES = (
-    _route("POST", WALLETS, post_wallet, OPERATOR),
-    _route("GET", f"{WALLETS}/me", get_own_wallet, USER),
-    _route("PATCH", WALLET, patch_wallet, TOKEN),
+    _route("POST", WALLETS, open_wallet, OPERATOR),
+    _route("GET", f"{WALLETS}/me", get_my_wallet, USER),
+    _route("PATCH", WALLET, change_wallet, TOKEN),
     _route("GET", f"{WALLET}/balance", get_balance, TOKEN),
-    _route("GET", f"{WALLET}/transactions", get_transactions, TOKEN, options=("cursor",)),
-    _route("PUT", f"{WALLET}/deposit", put_deposit, OPERATOR),
-    _route("PUT", f"{WALLET}/transfer/{{target_id}}", put_transfer, TOKEN),
-    _route(
-        "GET",
-        f"{WALLET}/badge",
-        get_badge,
-        with_head=True,
-        from_any_site=True,
-        on_failure=json_failure(_draw_failure),
-        options=LOOK,
-    ),
-    _route(
-        "GET",
-        f"{WALLET}/badge.svg",
-        get_badge_svg,
-        with_head=True,
-        from_any_site=True,
-        on_failure=svg_failure(_draw_failure),
-        options=LOOK,
-    ),
+    _route("GET", f"{WALLET}/transactions", list_transactions, TOKEN, options=JournalOptions),
+    _route("PUT", f"{WALLET}/deposit", deposit_money, OPERATOR),
+    _route("PUT", f"{WALLET}/transfer/{{target_id}}", transfer_money, TOKEN),
+    *(_badge(path=f"{WALLET}/badge{form}") for form in ("", ".svg")),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import PLAIN, Options
+from chalicelib.badges.options import PLAIN, Look
 from chalicelib.http.times import to_iso8601
 from chalicelib.units import Milliseconds, to_milliseconds
 from chalicelib.wallets import amounts
@@ -54,6 +54,6 @@ def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
     return transaction | ({"nonce": posting.nonce} if wallet_id == posting.asker else {})
 
 
-def badge(wallet: Wallet, options: Options = PLAIN) -> Badge:
+def badge(wallet: Wallet, options: Look = PLAIN) -> Badge:
     """Return the balance in units as a badge."""
     return Badge.of(LABEL, amounts.units(wallet.balance), COLOR, options)

@@ -1,6 +1,6 @@
 """The items of a wallet in the table: the wallet, its user, its nonces and its journal.
 
-A posting moves money, once for each nonce of the wallet that asks for it. The answer is stored
+A posting moves money, once for each nonce of the wallet that asks for it. The result is stored
 under the nonce forever. An applied posting is an entry in the journal of each of its wallets, for
 two days in the table, then in the archive.
 """
@@ -8,10 +8,10 @@ two days in the table, then in the archive.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chalicelib import ulids
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.units import Milliseconds
 
@@ -20,8 +20,7 @@ OWNERS = "OWNER#"
 SORT = "WALLET"
 ENTRY = "TX#"
 NONCE = "NONCE#"
-ID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
-"""A ULID."""
+ID = ulids.CANONICAL
 HOT_SECONDS = 2 * 86_400
 """The time that an entry is kept in the table."""
 
@@ -117,8 +116,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a posting, stored under its nonce forever.
+class PostingResult:
+    """The result of a posting, stored under its nonce forever.
 
     After a refusal, `entry` is in no journal, and `balance` is that of the wallet that had too
     little money or no room.
@@ -129,8 +128,8 @@ class Answer:
     balance: int = 0
 
     @classmethod
-    def of(cls, item: Item, posting: Posting) -> Answer | None:
-        """Return the answer of a nonce to a posting; None if it was used for another one.
+    def of(cls, item: Item, posting: Posting) -> PostingResult | None:
+        """Return the result under a nonce of a posting; None if it was used for another one.
 
         Raises `ValueError` and `TypeError` if the item is not a nonce.
         """

@@ -8,17 +8,17 @@ message with an id of an earlier look, all views acknowledged before the earlier
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from chalicelib.counting.view import milliseconds
+from chalicelib.ulids import milliseconds
 from chaos.checker.history import Operation
+from chaos.repeating import Repeating
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE
 from vumi.storage.queue import DEAD_LETTERS
@@ -83,27 +83,17 @@ def _open(folder: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)
 
 
-class DbProbe:
+class DbProbe(Repeating):
     """A thread that looks repeatedly."""
 
     def __init__(self, folder: Path) -> None:
         self.looks: list[Look] = []
         self._folder = folder
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="probe")
-        self._thread.start()
+        super().__init__(self._look, lambda: LOOK_SECONDS)
 
-    def stop(self) -> None:
-        """Stop the thread after a last look."""
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            try:
-                self.looks.append(look(self._folder))
-            except sqlite3.Error:  # the machine is being killed or started
-                continue
+    def _look(self) -> None:
+        with suppress(sqlite3.Error):  # the machine is being killed or started
+            self.looks.append(look(self._folder))
 
 
 def annotated(operations: Iterable[Operation], looks: Sequence[Look]) -> list[Operation]:

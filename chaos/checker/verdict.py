@@ -74,10 +74,6 @@ class Verdict:
     lost: int = 0
     doubled: int = 0
 
-    def of(self, *flaws: Flaw) -> int:
-        """Return how many violations are of these kinds."""
-        return sum(violation.flaw in flaws for violation in self.violations)
-
     def plus(self, other: Verdict) -> Verdict:
         """Return the verdict of two histories."""
         return Verdict(

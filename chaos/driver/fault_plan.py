@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,9 +57,16 @@ WEIGHTS = {
     Fault.BACK: 3,
     Fault.PAUSED: 4,
 }
-FORWARD_SECONDS = (1.5, 31.0, 61.0, 3_700.0, 90_000.0)
-AHEAD_SECONDS = (1.5, 4.0, 31.0, 3_600.0)
-BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
+SIZES: Mapping[Fault, Sequence[float]] = {
+    Fault.KILLED_BETWEEN: range(len(crash_injection.THREADS) * crash_injection.MAX_TRANSACTIONS),
+    Fault.KILLED_FULL: range(SPARE_BYTES),
+    Fault.DISK_FULL: range(SPARE_BYTES),
+    Fault.WRITES_FAIL: range(SPARE_BYTES),
+    Fault.FORWARD: (1.5, 31.0, 61.0, 3_700.0, 90_000.0),
+    Fault.AHEAD: (1.5, 4.0, 31.0, 3_600.0),
+    Fault.BACK: (0.4, 2.0, 45.0, 3_700.0, 90_000.0),
+}
+"""What `Planned.size` may be; 0 for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +96,7 @@ def plan(seed: object) -> Iterator[Planned]:
 
 
 def _size(fault: Fault, chance: random.Random) -> float:
-    match fault:
-        case Fault.FORWARD:
-            return chance.choice(FORWARD_SECONDS)
-        case Fault.AHEAD:
-            return chance.choice(AHEAD_SECONDS)
-        case Fault.BACK:
-            return chance.choice(BACK_SECONDS)
-        case Fault.DISK_FULL | Fault.WRITES_FAIL | Fault.KILLED_FULL:
-            return chance.randrange(SPARE_BYTES)
-        case Fault.KILLED_BETWEEN:
-            return chance.randrange(len(crash_injection.THREADS) * crash_injection.MAX_TRANSACTIONS)
-    return 0.0
+    return chance.choice(SIZES[fault]) if fault in SIZES else 0.0
 
 
 class Faults:

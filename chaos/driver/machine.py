@@ -17,12 +17,9 @@ from chaos.checker.days import with_spans
 from chaos.checker.db_probe import DbProbe, annotated, count_left, look
 from chaos.checker.history import Kind, Operation, Recorder
 from chaos.driver import fault_plan
-from chaos.driver.attacker import Attacker, Waits, waits
+from chaos.driver.clients import Attacker, Owners, Reader
 from chaos.driver.fault_plan import Fault, Faults
-from chaos.driver.owners import Owners
-from chaos.driver.reader import Reader
 from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
-from chaos.driver.slow import SlowClients
 from chaos.driver.visitors import Visits
 from chaos.faults.clock import OffsetClock
 from chaos.faults.disk import Disk, small_disk
@@ -35,7 +32,7 @@ from simulation.environment import ROOT
 BADGES = 40
 OWNED = tuple(f"chaos/owned {number}" for number in range(6))
 BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)), *OWNED)
-CONNECTIONS = 24
+CONNECTIONS, SLOW_CONNECTIONS = 24, 60
 MIDNIGHT_SECONDS = 1.5
 """The load begins this long before a midnight of the server's clock."""
 END_SECONDS = 100_000.0
@@ -54,11 +51,9 @@ class Survived:
     disk: str
     faults: dict[Fault, int]
     starts: int
-    slow_clients: int
     tried: Tried
     refused_owners: Sequence[str]
     attacks: int
-    waits: Waits
     history: Sequence[Operation] = ()
     log_errors: Sequence[str] = ()
 
@@ -99,18 +94,17 @@ class Machine:
     ) -> tuple[Survived, Reader]:
         """Run load and faults; return what is known before the rest, and the reader."""
         target = HOST, self._server.port, self._seed
-        owners = Owners(*target, OWNED, recorder)
+        owners = Owners(self._server, self._seed, OWNED, recorder)
         cleanup.callback(owners.stop)
         deadline = time.monotonic() + seconds
-        visits = Visits(*target, seconds, CONNECTIONS, BADGE_IDS, str(self._folder / VISITS))
+        path = str(self._folder / VISITS)
+        visits = Visits(*target, seconds, CONNECTIONS, SLOW_CONNECTIONS, BADGE_IDS, path)
         visitors = cleanup.enter_context(visits.start())
         cleanup.callback(_end, visitors)
         self._clock.jump_before_midnight(MIDNIGHT_SECONDS)
         reader = Reader(self._server, self._seed, BADGE_IDS, recorder)
         cleanup.callback(reader.stop)
-        slow = SlowClients(*target, BADGE_IDS, recorder)
-        cleanup.callback(slow.stop)
-        attacker = Attacker(*target)
+        attacker = Attacker(self._server.port, self._seed)
         cleanup.callback(attacker.stop)
         cases = fuzz_cases.cases(self._seed, inputs, BADGE_IDS)
         latest = deadline + seconds + PATIENCE_SECONDS
@@ -120,20 +114,17 @@ class Machine:
         doing.run(fault_plan.plan(self._seed), deadline)
         if visitors.wait(PATIENCE_SECONDS):
             raise DiedError("the visitors ended early")
-        for other in (slow, attacker, owners, reader):
+        for other in (attacker, owners, reader):
             other.stop()
         bad_input.wait()
-        visited, faulty = history.read(self._folder / VISITS), self._fault_state.times
         return Survived(
             seconds=seconds,
             disk=self._disk.name,
             faults=dict(doing.survived),
             starts=self._server.starts,
-            slow_clients=slow.held,
             tried=bad_input.tried,
             refused_owners=owners.wrong,
-            attacks=len(attacker.times) // 2,
-            waits=waits(visited, attacker.times, faulty),
+            attacks=attacker.number,
         ), reader
 
     def _come_to_rest(self, reader: Reader) -> None:

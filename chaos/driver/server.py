@@ -129,20 +129,19 @@ class Server:
             self._process.wait()
             self._logging.join()
 
-    def get(self, target: str) -> bytes:
-        """Return the body of an answer with status 200. Raises `OSError` for any other status."""
+    def request(
+        self, target: str, method: str = "GET", body: str | None = None, secret: str = ""
+    ) -> tuple[int, bytes]:
+        """Return the status and the body of an answer. Raises `OSError`."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=PATIENCE_SECONDS)
         try:
-            connection.request("GET", target)
+            connection.request(method, target, body, {"Authorization": f"Bearer {secret}"})
             answer = connection.getresponse()
-            body = answer.read()
+            return answer.status, answer.read()
         except http.client.HTTPException as error:
             raise ConnectionError(str(error)) from error
         finally:
             connection.close()
-        if answer.status != http.client.OK:
-            raise ConnectionError(f"{answer.status}: {body!r}")
-        return body
 
     def _last_log(self) -> str:
         log = self._logs / f"server-{self.starts:03}.log"

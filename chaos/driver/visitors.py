@@ -1,7 +1,9 @@
 """`python -m chaos.driver.visitors`: the load, over many keep-alive connections.
 
 Most visitors get a JSON or SVG badge and are counted. Some peek, and some hang up in the middle of
-their request or of its answer. The history records each request with its outcome.
+their request or of its answer. Slow ones send their requests byte by byte, and may never finish;
+they are fewer than the connections that the server keeps, so no other visitor may wait for them.
+The history records each request with its outcome.
 """
 
 from __future__ import annotations
@@ -24,15 +26,19 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
-from simulation.environment import ROOT
 from simulation.raw_http import receive
+from simulation.server_process import start_client
 
 SILENCE_SECONDS = 30.0
 """A request without an answer for this time hangs."""
 HUNG = "no answer"
+SLOW, GAVE_UP = "slow", "slow, gave up"
 RETRY_SECONDS = 0.02
 HOT_SHARE = 0.3
 SAID = re.compile(rb'"message":"([^"]*)"|<title>[^:<]*: ([^<]*)</title>')
+TICK_SECONDS = 0.1
+MAX_TICKS = 60
+"""The most bytes of a slow visitor, fewer than the server takes to close its connection."""
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """The value of SO_LINGER with which `close` resets the connection."""
 
@@ -47,6 +53,7 @@ class ClientBehaviour(Enum):
     HEAD = auto()
     CUT_REQUEST = auto()
     CUT_ANSWER = auto()
+    SLOW = auto()
 
     @property
     def kind(self) -> Kind:
@@ -72,7 +79,7 @@ CLIENT_BEHAVIOURS = {
     ClientBehaviour.CUT_REQUEST: 4,
     ClientBehaviour.CUT_ANSWER: 4,
 }
-"""The percentage of visits with each behaviour."""
+"""The percentage of visits with each behaviour, without the slow ones."""
 
 
 class Answer(NamedTuple):
@@ -99,32 +106,30 @@ def understood(received: bytes) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """A load: `connections` visitors of these badges for a time; the first badge is hot."""
+    """A load: `connections` visitors of these badges for a time; the first badge is hot.
+
+    `slow` more visitors are slow.
+    """
 
     host: str
     port: int
     seed: str
     seconds: float
     connections: int
+    slow: int
     badge_ids: Sequence[str]
     path: str
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the load in its own process, which ends by itself."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.driver.visitors"], cwd=ROOT, stdin=subprocess.PIPE
-        )
-        assert process.stdin is not None  # noqa: S101  set by `stdin=PIPE`
-        process.stdin.write(json.dumps(asdict(self)).encode())
-        process.stdin.close()
-        return process
+        return start_client("chaos.driver.visitors", asdict(self))
 
 
 class Visitor:
     """A connection with at most one request under way."""
 
     def __init__(self, visits: Visits, number: int, recorder: Recorder) -> None:
-        self._visits = visits
+        self._visits, self._is_slow = visits, number >= visits.connections
         self._random = random.Random(f"{visits.seed}/visitor/{number}")
         self._recorder = recorder
         self._socket: socket.socket | None = None
@@ -139,9 +144,7 @@ class Visitor:
         self._hang_up()
 
     def _visit(self, connected: socket.socket) -> None:
-        [behaviour] = self._random.choices(
-            list(CLIENT_BEHAVIOURS), list(CLIENT_BEHAVIOURS.values())
-        )
+        behaviour = ClientBehaviour.SLOW if self._is_slow else self._choose_behaviour()
         hot = self._random.random() < HOT_SHARE
         badge_id = self._visits.badge_ids[0] if hot else self._random.choice(self._visits.badge_ids)
         invoked = time.monotonic()
@@ -152,17 +155,23 @@ class Visitor:
         except OSError as error:
             answer = Answer(Outcome.UNKNOWN, note=type(error).__name__)
         completed = time.monotonic()
-        if answer.outcome is Outcome.UNKNOWN or behaviour is ClientBehaviour.CUT_REQUEST:
+        if answer.outcome is not Outcome.ACKNOWLEDGED:
             self._hang_up()
         self._recorder.add(
             Operation(badge_id, behaviour.kind, invoked, completed, *answer[:2], None, answer.note)
         )
+
+    def _choose_behaviour(self) -> ClientBehaviour:
+        weights = CLIENT_BEHAVIOURS.values()
+        return self._random.choices(list(CLIENT_BEHAVIOURS), list(weights))[0]
 
     def _ask(self, connected: socket.socket, behaviour: ClientBehaviour, request: bytes) -> Answer:
         if behaviour is ClientBehaviour.CUT_REQUEST:
             with suppress(OSError):
                 connected.sendall(request[: self._random.randrange(1, len(request))])
             return Answer(Outcome.REFUSED, note="cut mid-request")
+        if behaviour is ClientBehaviour.SLOW:
+            return self._ask_slowly(connected, request)
         connected.sendall(request)
         if behaviour is ClientBehaviour.CUT_ANSWER:
             if self._random.random() < 0.5:  # noqa: PLR2004  otherwise it hangs up immediately
@@ -170,6 +179,21 @@ class Visitor:
             return Answer(Outcome.UNKNOWN, note="cut mid-answer")
         received = receive(connected, without_body=behaviour is ClientBehaviour.HEAD)
         return understood(received)
+
+    def _ask_slowly(self, connected: socket.socket, request: bytes) -> Answer:
+        """Send some bytes one by one, but never the last; then finish, or give up."""
+        number = self._random.randrange(5, min(MAX_TICKS, len(request)))
+        try:
+            for place in range(number):
+                connected.sendall(request[place : place + 1])
+                time.sleep(TICK_SECONDS)
+        except OSError:
+            number = 0
+        if number == 0 or self._random.random() < 0.5:  # noqa: PLR2004
+            return Answer(Outcome.REFUSED, note=GAVE_UP)
+        connected.sendall(request[number:])
+        answer = understood(receive(connected))
+        return answer._replace(note=answer.note or SLOW)
 
     def _connect(self) -> socket.socket | None:
         try:
@@ -196,7 +220,9 @@ def run(visits: Visits) -> None:
     """Run all visitors, and record the answers."""
     recorder = Recorder(Path(visits.path))
     deadline = time.monotonic() + visits.seconds
-    visitors = [Visitor(visits, number, recorder) for number in range(visits.connections)]
+    visitors = [
+        Visitor(visits, number, recorder) for number in range(visits.connections + visits.slow)
+    ]
     threads = [threading.Thread(target=one.visit_until, args=[deadline]) for one in visitors]
     for thread in threads:
         thread.start()

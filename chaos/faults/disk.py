@@ -10,27 +10,11 @@ import resource
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 SIZE = 128 * 2**20
 """The bytes of the small file system; a run stores some megabytes in it."""
 BLOCK = 2**16
-
-
-class Disk(Protocol):
-    """The disk with the machine's file."""
-
-    name: str
-    folder: Path
-
-    def fill(self, pid: int, spare: int) -> None:
-        """Leave the process about `spare` bytes to write."""
-
-    def free(self, pid: int) -> None:
-        """Let the process write again."""
-
-    def close(self) -> None:
-        """Remove everything but the folder."""
 
 
 class SmallDisk:
@@ -49,6 +33,7 @@ class SmallDisk:
         self._ballast = folder / "ballast"
 
     def fill(self, pid: int, spare: int) -> None:
+        """Leave the process about `spare` bytes to write."""
         del pid
         with self._ballast.open("wb", buffering=0) as ballast:
             with suppress(OSError):
@@ -57,10 +42,12 @@ class SmallDisk:
             ballast.truncate(max(0, ballast.tell() - spare))
 
     def free(self, pid: int) -> None:
+        """Let the process write again."""
         del pid
         self._ballast.unlink(missing_ok=True)
 
     def close(self) -> None:
+        """Remove everything but the folder."""
         unmount(self._mounted)
 
 
@@ -103,6 +90,10 @@ def unmount(folder: Path) -> None:
     """Unmount what this run, or one that was killed, has mounted in a folder."""
     if folder.is_mount():
         subprocess.run(["umount", "--lazy", str(folder)], check=True)  # noqa: S603, S607
+
+
+Disk: TypeAlias = SmallDisk | Quota
+"""The disk with the machine's file."""
 
 
 def small_disk(folder: Path, *, mounted: bool = True) -> Disk:

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class FaultState:
-    """A counter: `changes` grows when a fault begins or ends, so it is odd during a fault.
-
-    `times` has the times of the changes.
-    """
+    """A counter: `changes` grows when a fault begins or ends, so it is odd during a fault."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self.changes = 0
-        self.times: list[float] = []
 
     @contextmanager
     def fault(self) -> Iterator[None]:
-        """Mark the time of a fault."""
-        self._change()
+        """Mark the time of a fault; one is under way at a time."""
+        self.changes += 1
         try:
             yield
         finally:
-            self._change()
+            self.changes += 1
 
     def no_fault_since(self, changes: int) -> bool:
         """Return whether no fault has begun since, and none was under way then."""
         return changes == self.changes and changes % 2 == 0
-
-    def _change(self) -> None:
-        with self._lock:
-            self.changes += 1
-            self.times.append(time.monotonic())

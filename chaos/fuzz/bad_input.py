@@ -35,7 +35,6 @@ class Tried:
     """The number of cases by their answer, and the cases with a wrong answer."""
 
     answers: Counter[str] = field(default_factory=Counter)
-    families: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -125,6 +124,5 @@ class BadInput:
     def _note(self, case: Case, answer: str) -> None:
         with self._lock:
             self.tried.answers[answer] += 1
-            self.tried.families[case.family] += 1
             if not is_right(case, answer):
                 self.tried.wrong.append(f"{case.family}: {answer} for {case.raw[:SHOWN]!r}")

@@ -14,53 +14,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote
 
-INJECTIONS = (
+ODD_TEXTS = (
     "' OR '1'='1",
     '"; DROP TABLE items; --',
-    "1; SELECT sleep(10)",
     "${jndi:ldap://127.0.0.1/a}",
-    "{{7*7}}",
     "<script>alert(1)</script>",
-    "<![CDATA[x]]>",
-    "]]></title><svg onload=alert(1)>",
-    "&xxe;",
     "../../../../etc/passwd",
-    "..\\..\\windows\\win.ini",
     "$(sleep 10)",
-    "`sleep 10`",
-    "|| sleep 10 ||",
-    '{"$gt": ""}',
-    "USER",
-    "VIEW#",
     "USER#a#b",
     "%s%n%x",
-    "{0.__class__}",
-    "\r\nSet-Cookie: a=b",
-    "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
-    "null",
-    "NaN",
     "-1",
-    "0x7f",
     "1e999",
-    "true",
-)
-STRANGE = (
     "\x00",
     "a\x00b",
     "\x07\x1b[31m",
     "\x7f\x80\x9f",
     "\ufeff",
     "\u202egnp.exe",
-    "\u200b\u200c\u200d",
-    "\ufffe\uffff",
     "\U0010ffff",
     "e" + "\u0301" * 300,
-    "👩‍👩‍👧‍👦" * 20,
     "ﷺ" * 50,
-    "\u0130\u0131\u017f\u212a",
-    "가" * 70,
-    " ",
-    "\t\r\n",
     "\u2028\u2029",
 )
 ROUTES = (
@@ -130,12 +103,10 @@ def _request(
 
 def _odd_text(chance: Chance) -> str:
     """Return an odd text that somebody might try."""
-    match chance.randrange(4):
+    match chance.randrange(3):
         case 0:
-            return chance.choice(INJECTIONS)
+            return chance.choice(ODD_TEXTS)
         case 1:
-            return chance.choice(STRANGE)
-        case 2:
             length = chance.choice((0, 1, 199, 200, 201, 1_000, 3_000))
             return chance.choice(("a", "ü", "🦆", "/")) * length
     letters = (chr(chance.randrange(0x11_0000)) for _ in range(chance.randrange(1, 40)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.visit import Visit
-from tests.end_to_end.server import Server, running
+from tests.processes.programs import require
+from tests.processes.server import Server, running
 
 EXECUTABLES = ("chromium-headless-shell", "chromium")
 """The first has no windows, and takes half of the processor time of the second."""
@@ -31,11 +31,7 @@ ARGUMENTS = (
 def browser() -> Iterator[Browser]:
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
     if executable is None:
-        missing = (
-            "the page is tested in Chromium, which make can't install: "
-            f"apt-get install {EXECUTABLES[0]}"
-        )
-        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
+        require(EXECUTABLES[0])
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
         open_first(launched)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from sqlite3 import Connection
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from chalicelib.counting import keys
-from chalicelib.events.event import Status, batch
 from chalicelib.storage.items import Item, Value
 from tests.browser.visit import Visit
-from tests.end_to_end.server import Server
+from tests.unit.vumi.operate.admin.test_routes import failed_event
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
@@ -33,25 +30,12 @@ EVIL_IDS = (
 )
 
 
-@dataclass(frozen=True)
-class Served:
-    """A running server, its folder, and an operator's token."""
-
-    server: Server
-    folder: Path
-    token: str
-
-
 @dataclass
 class Operator:
     """An operator with a token in one tab."""
 
     visit: Visit
-    served: Served
-
-    @property
-    def token(self) -> str:
-        return self.served.token
+    token: str
 
     @property
     def page(self) -> Page:
@@ -97,78 +81,38 @@ class Operator:
         self.visit.complaints.clear()
 
 
-@contextmanager
-def operator_of(browser: Browser, served: Served, **settings: Any) -> Iterator[Operator]:
-    with Visit.of(browser, served.server, **settings) as visit:
-        yield Operator(visit, served)
-
-
-@contextmanager
-def operator_apart(browser: Browser, served: Served) -> Iterator[Operator]:
-    """Return an operator in a context whose clock a test may set."""
-    with Visit.apart(browser, served.server) as visit:
-        yield Operator(visit, served)
-
-
 def filled(folder: Path, badges: int) -> None:
     """Make a file with badges, sizes of the last days, dead letters and failed events."""
     database = Database(folder / FILE)
     table = SqliteTable(database)
     today = datetime.now(UTC).date()
-    named = [*EVIL_IDS, "sparkling"]
+    named = [*EVIL_IDS]
     named += [f"group-{place // 100}/name-{place}" for place in range(badges - len(named))]
     for start in range(0, len(named), 1_000):
-        table.put_all([summary(one, len(one) * 99, today) for one in named[start : start + 1_000]])
-    for back in (1, 2):
-        place = keys.day("sparkling", f"{today - timedelta(back)}")
-        table.put_all([{"PK": place.pk, "SK": place.sk, "views": 2, "h01": 2, "version": back}])
-    table.put_all([summary("sparkling", 6, today, 2), *map(failed_event, range(25))])
+        table.put_all([summary(one, today) for one in named[start : start + 1_000]])
+    attempt: Value = {"started": 0, "ended": 5, "code": 500, "error": "500 <b>no</b>"}
+    table.put_all([failed_event(place, attempts=[attempt]) for place in range(25)])
     rows = [(f"{today - timedelta(back)}", 1_000_000 - back * 10_000) for back in range(1, 30)]
-    database.write(
-        lambda connection: connection.executemany("INSERT INTO file_sizes VALUES (?, ?)", rows)
-    )
-    letters = [("vu-mi-views-dead-letters", "{}")] * 3 + [("event-orders", "{}")]
-    database.write(
-        lambda connection: connection.executemany(
-            "INSERT INTO messages (queue, body, sent_at, visible_at, timed_at)"
-            " VALUES (?, ?, 0, 0, 0)",
-            letters,
-        )
-    )
+    letters = [("vu-mi-views-dead-letters",)] * 3 + [("event-orders",)]
+
+    def insert(connection: Connection) -> None:
+        connection.executemany("INSERT INTO file_sizes VALUES (?, ?)", rows)
+        names = "queue, body, sent_at, visible_at, timed_at"
+        values = f"INSERT INTO messages ({names}) VALUES (?, '{{}}', 0, 0, 0)"  # noqa: S608
+        connection.executemany(values, letters)
+
+    database.write(insert)
     database.close()
 
 
-def summary(badge_id: str, count: int, today: date, of_today: int = 1) -> Item:
-    place = keys.summary(badge_id)
-    now = int(time.time())
+def summary(badge_id: str, today: date) -> Item:
+    place, now = keys.summary(badge_id), int(time.time())
     return {
         "PK": place.pk,
         "SK": place.sk,
-        "count": count,
+        "count": len(badge_id) * 99,
         "watermark": now * 1000,
-        "today": {"day": f"{today}", "h00": of_today + len(badge_id) % 7 * (of_today == 1)},
+        "today": {"day": f"{today}", "h00": 1 + len(badge_id) % 7},
         "version": 3,
         "created": now,
-    }
-
-
-def failed_event(place: int) -> Item:
-    event_id, now = f"ev-{place}", int(time.time() * 1000)
-    failed_at = now - place * 1_000_000
-    attempt: dict[str, Value] = {"started": failed_at, "ended": failed_at, "code": 500}
-    return {
-        "PK": f"TIMER#{event_id}",
-        "SK": "TIMER",
-        "at": now,
-        "created": now,
-        "kind": "url",
-        "payload": "",
-        "request": "r",
-        "tries": 9,
-        "address": f"https://example.com/{place}",
-        "status": str(Status.ERROR),
-        "attempts": [attempt | {"error": "500 <b>no</b>"}],
-        "batch": batch(Status.ERROR, event_id),
-        "due": failed_at,
-        "ttl": now // 1000 + 86_400,
     }

@@ -4,52 +4,51 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.browser.operators import (
-    EVIL_IDS,
-    NO_NUMBER,
-    Operator,
-    Served,
-    filled,
-    operator_apart,
-    operator_of,
-)
-from tests.browser.visit import SCREENS, Visit
-from tests.end_to_end.server import create_token, running
+from tests.browser.operators import EVIL_IDS, NO_NUMBER, Operator, filled
+from tests.browser.visit import Visit
+from tests.processes.server import Server, create_token, running
 
 BADGES = 6_000
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
 
 @pytest.fixture(scope="module")
-def filled_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Start a server with 6,000 badges, evil ids, dead letters and failed events, and a token."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return data of 6,000 badges, evil ids, dead letters and failed events."""
     folder = tmp_path_factory.mktemp("filled")
     filled(folder, BADGES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
     with running(folder) as started:
-        yield Served(started, folder, create_token(folder, "operator"))
+        yield started
+
+
+@pytest.fixture(scope="module")
+def token(folder: Path, server: Server) -> str:
+    del server
+    return create_token(folder, "operator")
 
 
 @pytest.fixture
-def operator(browser: Browser, filled_server: Served) -> Iterator[Operator]:
-    with operator_of(browser, filled_server) as opened:
-        yield opened
-        assert opened.visit.complaints == []
+def operator(visit: Visit, token: str) -> Operator:
+    return Operator(visit, token)
 
 
 @pytest.fixture
-def operator_with_clock(browser: Browser, filled_server: Served) -> Iterator[Operator]:
-    with operator_apart(browser, filled_server) as opened:
-        opened.page.clock.install()
-        yield opened
-        assert opened.visit.complaints == []
+def operator_with_clock(visit_apart: Visit, token: str) -> Operator:
+    visit_apart.page.clock.install()
+    return Operator(visit_apart, token)
 
 
-def test_a_token_opens_the_page_for_this_tab_only(operator: Operator) -> None:
+def test_a_token_opens_the_page_for_this_tab_only_until_it_is_forgotten(operator: Operator) -> None:
     page = operator.page
     operator.open()
     expect(page.locator("#sum-badges")).to_have_text("6,000")
@@ -62,10 +61,6 @@ def test_a_token_opens_the_page_for_this_tab_only(operator: Operator) -> None:
     other.goto(page.url)
     expect(other.get_by_label("Token")).to_be_visible()
     other.close()
-
-
-def test_forgetting_the_token_removes_all_numbers(operator: Operator) -> None:
-    page = operator.open().page
     page.get_by_role("button", name="Forget the token").click()
     expect(page.get_by_label("Token")).to_be_focused()
     assert page.evaluate("sessionStorage.length") == 0
@@ -91,22 +86,19 @@ def test_a_wrong_token_is_refused_in_words(operator: Operator, token: str, says:
     operator.expect_complaints("403" if len(token) == 43 else "")
 
 
-def test_a_users_token_does_not_open_the_page(operator: Operator) -> None:
-    page = operator.type_token(create_token(operator.served.folder, "eva", USER))
+def test_a_users_token_does_not_open_the_page(operator: Operator, folder: Path) -> None:
+    page = operator.type_token(create_token(folder, "eva", USER))
     expect(page.locator("#token-said")).to_contain_text("The server refuses this token: the token")
     operator.expect_complaints("403")
 
 
 def test_a_token_that_is_revoked_closes_the_page(operator: Operator) -> None:
     page = operator.open().page
-    page.route("**/admin/data", lambda route: route.fulfill(status=403, json=refused()))
+    refused = {"error": {"code": "forbidden", "message": "revoked"}}
+    page.route("**/admin/data", lambda route: route.fulfill(status=403, json=refused))
     page.evaluate("() => load()")
     expect(page.locator("#token-said")).to_have_text("The server refuses this token: revoked")
     operator.expect_complaints("403")
-
-
-def refused() -> dict[str, Any]:
-    return {"error": {"code": "forbidden", "message": "revoked"}}
 
 
 def test_the_page_has_the_sums_the_queues_and_the_failed_events(operator: Operator) -> None:
@@ -118,7 +110,7 @@ def test_the_page_has_the_sums_the_queues_and_the_failed_events(operator: Operat
     expect(page.locator("#queues")).to_contain_text("vu-mi-views03")
     expect(page.locator("#queues-said")).to_contain_text("vumi redrive")
     expect(page.locator("#events-count")).to_have_text("the latest 20 of 25")
-    expect(page.locator("#events li").first).to_contain_text("ev-0 to https://example.com/0")
+    expect(page.locator("#events li").first).to_contain_text("event-24 to https://example.com/")
     expect(page.locator("#events li").first).to_contain_text("500 <b>no</b>")
     expect(page.locator("#events-said")).to_contain_text("vumi redrive-events")
     expect(page.locator("#server")).to_have_text(re.compile(r"^Version \S+, up \d+ min$"))
@@ -244,22 +236,15 @@ def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
 ) -> None:
     """Look at the door, at the badges, and at old numbers of one with the widest name."""
     page = operator.type_token("short")
-    look(operator.visit)
+    operator.visit.check_on_all_screens()
     page.get_by_label("Token", exact=True).fill(operator.token)
     page.get_by_role("button", name="Open").click()
     operator.wait_for_numbers()
-    look(operator.visit)
+    operator.visit.check_on_all_screens()
     operator.search(EVIL_IDS[-1][:20])
     page.evaluate("() => { complain('The server does not answer.'); }")
     page.evaluate("() => document.getElementById('inside').classList.add('stale')")
-    look(operator.visit)
-
-
-def look(visit: Visit) -> None:
-    for scheme, size in SCREENS:
-        visit.look(size, color_scheme=scheme)
-        assert visit.find_barriers() == []
-        assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    operator.visit.check_on_all_screens()
 
 
 def test_the_page_is_used_with_the_keyboard_alone(operator: Operator) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visit import DESKTOP, NARROW, SCREENS, Visit
-from tests.end_to_end.server import Server
+from tests.browser.visit import DESKTOP, NARROW, Visit
+from tests.processes.server import Server
 
 STATES = {
     "empty": "",
@@ -30,20 +30,7 @@ def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
     visit: Visit, state: str
 ) -> None:
     visit.open(STATES[state])
-    for scheme, size in SCREENS:
-        visit.look(size, color_scheme=scheme)
-        settle(visit.page)
-        assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
-        assert visit.find_barriers() == []
-
-
-def test_the_page_follows_the_colour_scheme(visit: Visit) -> None:
-    visit.open()
-    for scheme, size in SCREENS:
-        visit.look(size, color_scheme=scheme)
-        colour = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
-        red, green, blue = (int(part) for part in colour.strip("rgb()").split(","))
-        assert (red + green + blue < 3 * 64) is (scheme == "dark")
+    visit.check_on_all_screens(settle)
 
 
 def test_a_line_can_be_copied_with_the_keyboard_alone(visit: Visit) -> None:

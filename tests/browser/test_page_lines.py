@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.test_page import MORE, ODD_ID, ODD_ID_ENCODED
 from tests.browser.visit import Visit
-from tests.end_to_end.server import Server, create_token
+from tests.processes.server import Server, create_token
 
 NAME = "Your repository, or any name"
 LABEL = "views [a] <b> \\ &"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.visit import Visit
-from tests.end_to_end.file_host import ID, Host, hosting, settings
-from tests.end_to_end.server import Server, running
+from tests.processes.hosts import ID, Host, hosting
+from tests.processes.server import Server, running
 
 SUMMARY = "Own this badge"
 PROVE, CLAIM, LOOK = "Prove a repository or a site", "Claim a new name", "Look for the line"
@@ -25,7 +24,7 @@ def host() -> Iterator[Host]:
 
 @pytest.fixture(scope="module")
 def server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("owned"), **settings(host)) as started:
+    with running(tmp_path_factory.mktemp("owned"), **host.proof_settings()) as started:
         yield started
 
 
@@ -39,11 +38,9 @@ def press(visit: Visit, name: str) -> None:
 
 
 def owned(server: Server, badge_id: str, secret: str) -> dict[str, Any]:
-    headers = {"Authorization": f"Bearer {secret}"}
-    status, _, body = server.request(f"/api/v1/badges?id={badge_id}", headers=headers)
+    status, found = server.ask("GET", f"/api/v1/badges?id={badge_id}", token=secret)
     assert status == 200
-    found: dict[str, Any] = json.loads(body)
-    return found
+    return dict(found)
 
 
 def secret(visit: Visit) -> str:

@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visit import Visit
-from tests.end_to_end.server import Server
 from tests.loopback import SilentHandler, serving
+from tests.processes.server import Server
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "static-site"
@@ -141,22 +141,6 @@ def test_the_documented_script_counts_a_route_once_however_often_it_is_drawn(
         visit.page.evaluate(f"{own} ['/a', '/a', '/b', '/b', '/a'].forEach(countRoute)")
         server.wait_for(f"{badge}/b", 1)
         server.wait_for(f"{badge}/a", 2)
-
-
-def test_a_script_reads_the_history_and_its_errors(
-    browser: Browser, server: Server, site: str, badge: str
-) -> None:
-    read = "url => fetch(url).then(response => response.json())"
-    with visiting(browser, server, site) as visit:
-        visit.page.goto(site)
-        shows(visit.page, "0")
-        history = f"{visit.root}/api/v1/views/history?id={badge}"
-        assert visit.page.evaluate(read, history)["total"] == 1
-    with Visit.of(browser, server) as visit:
-        visit.page.route(f"{site}**", lambda route: route.continue_())
-        visit.page.goto(site)
-        refused = visit.page.evaluate(read, f"{visit.root}/api/v1/views/history?id=a&days=0")
-        assert refused["error"]["message"].startswith("days: give a whole number")
 
 
 def test_a_script_changes_nothing(browser: Browser, server: Server, site: str, badge: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.end_to_end.server import Server
+from tests.processes.server import Server
 
 Scheme = Literal["light", "dark"]
 AXE = resources.files("axe_playwright_python") / "axe.min.js"
@@ -90,6 +90,17 @@ class Visit:
         found = self.page.evaluate(RUN_AXE)
         assert len(found["passes"]) > 15
         return [rule for rule in found["violations"] if rule["impact"] in SERIOUS_IMPACTS]
+
+    def check_on_all_screens(self, settle: Callable[[Page], object] = lambda _: None) -> None:
+        """Check that nothing is too wide, or a barrier, and that the page follows the scheme."""
+        for scheme, size in SCREENS:
+            self.look(size, color_scheme=scheme)
+            settle(self.page)
+            assert self.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            assert self.find_barriers() == []
+            colour = self.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            is_dark = sum(map(int, colour.strip("rgb()").split(","))) < 3 * 64
+            assert is_dark is (scheme == "dark")
 
     def field(self, name: str) -> Locator:
         return self.page.get_by_label(name, exact=True)

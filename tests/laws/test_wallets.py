@@ -25,7 +25,7 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import Ledger
-from chalicelib.wallets.wallet import Answer, Posting, nonce
+from chalicelib.wallets.wallet import Posting, PostingResult, nonce
 from simulation.aws_table import moto_table
 from simulation.faults import Fault
 from simulation.tables import sqlite_table
@@ -209,7 +209,9 @@ def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
     books.check()
     assert sum(books.balances.values()) == 3_000
     books.check_asked([*deposits, *transfers, refused])
-    answered = [(nonce(one), answer) for one, answer in answers if isinstance(answer, Answer)]
+    answered = [
+        (nonce(one), answer) for one, answer in answers if isinstance(answer, PostingResult)
+    ]
     books.check_answers([answer for _, answer in answered])
     assert len(set(answered)) == len({key for key, _ in answered}), "a nonce has one answer"
 

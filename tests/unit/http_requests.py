@@ -6,11 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.api import TABLE
+from chalicelib.api import TABLE, ProcessResources
 from chalicelib.http import query
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
-from chalicelib.resources import Resources
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Answer:
 
 
 def ask(  # noqa: PLR0913  what a request has
-    resources: Resources,
+    resources: ProcessResources,
     method: str,
     target: str,
     body: object = b"",

@@ -31,21 +31,27 @@ class CheckFailedError(ReportedError):
     metavar="NAME",
     help="Check the table and the archive of this stack on AWS, instead of the file in DATA.",
 )
+@click.option("--table", metavar="NAME", help="Check this restored table, with --stack.")
 @as_json
 @click.pass_obj
-def check(invocation: Invocation, stack_name: str | None, *, as_json: bool) -> None:
+def check(
+    invocation: Invocation, stack_name: str | None, table: str | None, *, as_json: bool
+) -> None:
     """Check the file, while the server runs or not, and change nothing.
 
     Each line is ok, a note, or wrong. The exit status is 3 if something is wrong.
     """
     if stack_name is None:
+        if table:
+            raise click.UsageError("--table needs --stack")
         folder = invocation.settings.folder
         name, advice = str(find_file(folder)), WAY_BACK
         priority.lower()
         findings: Iterable[Finding] = checking.check(folder)
     else:
-        name, advice = f"the stack {stack_name}", 'docs/backups.md, "On AWS", says how to go on'
-        findings = _check_stack(invocation, stack_name)
+        name = f"the table {table}" if table else f"the stack {stack_name}"
+        advice = 'docs/backups.md, "On AWS", says how to go on'
+        findings = _check_stack(invocation, stack_name, table)
     wrong = 0
     for finding in findings:
         wrong += finding.kind is FindingKind.WRONG
@@ -59,7 +65,9 @@ def check(invocation: Invocation, stack_name: str | None, *, as_json: bool) -> N
         click.echo(f"{name} has no errors.")
 
 
-def _check_stack(invocation: Invocation, stack_name: str) -> Iterator[Finding]:
+def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> Iterator[Finding]:
     with invocation.open_stack(stack_name) as stack:
+        if table:
+            stack.outputs["TableName"] = table
         archived = stack.archived if stack.has_archive else None
         yield from LiveCheck(stack.table, archived, time.sleep).check(stack.stored_items())

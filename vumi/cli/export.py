@@ -9,9 +9,11 @@ import click
 
 from vumi.cli.options import examples, on_installation
 from vumi.operate.admin import counts_file
+from vumi.operate.admin.counts_file import CountsExport, format_row
 from vumi.operate.admin.installation import Installation
-from vumi.operate.exchange import files, formats
-from vumi.operate.exchange.exporting import CountsExport, Export, format_row
+from vumi.operate.admin.source import Source
+from vumi.operate.exchange import exporting, files
+from vumi.operate.kinds import TOKEN
 
 REPORT_EVERY = 10_000
 """The progress is printed after this many groups."""
@@ -38,7 +40,7 @@ def export(installation: Installation, file: str, *, counts: bool) -> None:
         if counts:
             _export_counts(CountsExport(source), opened)
         else:
-            _export_all(Export(source, installation.settings, installation.clock()), opened)
+            _export_all(installation, source, opened)
 
 
 def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
@@ -50,15 +52,16 @@ def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
     click.echo(f"exported {rows:,} counts", err=True)
 
 
-def _export_all(job: Export, file: IO[bytes]) -> None:
-    writer = files.LineWriter(file)
-    for groups, _ in enumerate(job.run(writer), 1):
+def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> None:
+    writer, now = files.LineWriter(file), installation.clock()
+    exported = exporting.export(source, installation.settings, now, writer)
+    for groups, _ in enumerate(exported, 1):
         _show_progress(groups)
     for kind, lines in sorted(writer.counts.items()):
-        if kind != formats.HEADER:
-            note = ", which only import --tokens imports" if kind == formats.TOKEN.name else ""
+        if kind != files.HEADER:
+            note = ", which only import --tokens imports" if kind == TOKEN.name else ""
             click.echo(f"exported {lines:,} of the type {kind}{note}", err=True)
-    for reason in job.source.left_out():
+    for reason in source.left_out():
         click.echo(f"not exported: {reason}", err=True)
 
 

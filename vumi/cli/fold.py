@@ -6,7 +6,7 @@ keeps records. It must run within RETENTION_SECONDS, before TTL removes their vi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,7 +14,8 @@ from itertools import islice
 import click
 
 from chalicelib.concurrency import MapParallel
-from chalicelib.counting.folding import Folder
+from chalicelib.counting.folding import BadgeFold
+from chalicelib.counting.resources import Counting
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.retry import Retry
 from vumi.cli.options import examples, on_installation
@@ -40,34 +41,33 @@ class FoldedBadge:
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldAll:
-    """The job that folds badges; `map_parallel` folds those of one batch."""
+def fold_badges(
+    counting: Counting,
+    map_parallel: MapParallel,
+    badge_ids: Iterable[str],
+    patience: Retry = PATIENCE,
+) -> Iterator[FoldedBadge]:
+    """Fold badges, whose ids may repeat. A badge that fails delays no other.
 
-    folder: Folder
-    map_parallel: MapParallel
-    patience: Retry = PATIENCE
+    Raises `Unavailable` if the storage does not answer for a minute. Running it again folds the
+    other badges.
+    """
 
-    def run(self, badge_ids: Iterable[str]) -> Iterator[FoldedBadge]:
-        """Fold badges, whose ids may repeat. A badge that fails delays no other.
+    def fold_batch() -> list[FoldedBadge]:
+        return list(map_parallel(partial(_fold, counting), batch))
 
-        Raises `Unavailable` if the storage does not answer for a minute. Running it again folds the
-        other badges.
-        """
-        left = iter(badge_ids)
-        while batch := list(islice(left, BATCH_BADGES)):
-            yield from self.patience.call(partial(self._fold_batch, batch))
+    left = iter(badge_ids)
+    while batch := list(islice(left, BATCH_BADGES)):
+        yield from patience.call(fold_batch)
 
-    def _fold_batch(self, badge_ids: Sequence[str]) -> list[FoldedBadge]:
-        return list(self.map_parallel(self._fold, badge_ids))
 
-    def _fold(self, badge_id: str) -> FoldedBadge:
-        try:
-            return FoldedBadge(badge_id, self.folder.fold_all(badge_id))
-        except Unavailable:
-            raise
-        except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
-            return FoldedBadge(badge_id, failure=repr(failure))
+def _fold(counting: Counting, badge_id: str) -> FoldedBadge:
+    try:
+        return FoldedBadge(badge_id, BadgeFold(counting, badge_id).fold_all())
+    except Unavailable:
+        raise
+    except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
+        return FoldedBadge(badge_id, failure=repr(failure))
 
 
 @click.command(
@@ -85,15 +85,15 @@ def fold(installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool
     """
     if of_all == bool(badge_ids):
         raise click.UsageError("give --all or the ids of badges")
-    job = FoldAll(installation.folder, installation.map_parallel)
-    run(job, badge_ids or installation.viewed_ids())
+    ids = badge_ids or installation.viewed_ids()
+    report(fold_badges(installation.counting, installation.map_parallel, ids))
 
 
-def run(job: FoldAll, badge_ids: Iterable[str]) -> None:
+def report(fold: Iterator[FoldedBadge]) -> None:
     """Fold badges and print the progress and the result. Raises `NotFoldedError`."""
     badges = views = failed = 0
     try:
-        for badges, folded in enumerate(job.run(badge_ids), 1):
+        for badges, folded in enumerate(fold, 1):
             views += folded.views
             if folded.failure:
                 failed += 1

@@ -14,14 +14,13 @@ from vumi.cli import moving_here
 from vumi.cli.options import BADGE_ID, Invocation, dry_run, examples, on_installation, yes
 from vumi.errors import ReportedError
 from vumi.operate.admin import counts_file, other_counters
-from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
+from vumi.operate.admin.importing import Import, ImportOutcome
 from vumi.operate.admin.installation import Installation
-from vumi.operate.exchange import files, formats
+from vumi.operate.exchange import files
 from vumi.operate.exchange.files import ExportFile
 from vumi.operate.exchange.restoring import Restore, RestoreOutcome
 from vumi.operate.installations.file import make_file
 
-DRY_RUN = "dry run: nothing was changed; without --dry-run:"
 MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
 REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
@@ -78,8 +77,7 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
 @click.option(
     "--replace",
     is_flag=True,
-    help="Also change what is here with other content: of an export, badges, events, tokens and"
-    " wallets; of counts, bases, also of badges that their owner has reset.",
+    help="Also replace the base of a badge that has another one, or that its owner has reset.",
 )
 @click.option("--tokens", is_flag=True, help="Also import the API tokens of an export.")
 @click.option(
@@ -106,7 +104,8 @@ def import_(  # noqa: PLR0913  its options
 
     FILE is - for standard input; it may be compressed by gzip. A CSV file has one line id,count per
     badge. With --from, a NAME is the page in the service's own form: docs/moving-here.md. Each
-    count becomes the base of its badge, to which views are added. To import again is safe.
+    count becomes the base of its badge, to which views are added. Of an export, what is missing
+    here is imported, and what is here stays. To import again is safe.
     """
     job = Import(
         installation.table, installation.map_parallel, installation.clock, replace, dry_run
@@ -119,12 +118,14 @@ def import_(  # noqa: PLR0913  its options
         raise click.UsageError("--as and --at need --from, because a file has its own ids")
     if len(sources) > 1:
         raise click.UsageError(f"give one FILE, not {len(sources)}; names need --from")
-    _import_file(sources[0], Restore(installation, replace, dry_run, tokens), job)
+    _import_file(sources[0], Restore(installation, dry_run, tokens), job)
 
 
 def _import_file(file: str, whole: Restore, counts: Import) -> None:
     with files.open_input(file) as opened:
         if files.is_export(opened):
+            if counts.replace:
+                raise click.UsageError("--replace is for counts; of an export, nothing is replaced")
             restore(files.read(file, opened), whole)
             return
         rows = counts_file.read(file, opened)
@@ -138,84 +139,81 @@ def import_from(source: moving_here.Source, job: Import, client: other_counters.
     """
     rows, failures = moving_here.read(source, client)
     if rows:
-        run(rows, job, moving_here.report)
+        run(rows, job)
     if failures:
-        raise moving_here.join(failures)
+        raise other_counters.NotReadError("; ".join(map(str, failures)))
 
 
 def restore(file: ExportFile, job: Restore) -> None:
-    """Import an export and print a report, with a progress bar on a terminal.
+    """Import an export and print a report.
 
     Raises `InterruptedImportError`, `RestoreError`, and `KeptError` if something was not imported.
     """
     outcomes: Counter[tuple[str, str]] = Counter()
-    total = sum(count for kind, count in file.counts.items() if kind != formats.HEADER)
-    done = kept = 0
-    with _progress_bar(total, "lines") as advance:
-        try:
-            for result in job.run(file):
-                outcomes[result.kind, result.outcome.value] += 1
-                done += result.lines
-                kept += result.outcome is RestoreOutcome.KEPT
-                if result.reason and kept <= MAX_REPORTED:
-                    click.echo(f"{result.kind} {result.name} is kept: {result.reason}")
-                advance(result.lines)
-        except (StorageError, KeyboardInterrupt) as error:
-            raise _interrupted(error, f"{done:,} of {total:,} lines") from error
-    if job.dry_run:
-        click.echo(DRY_RUN)
+    kept = 0
+    with _progress(file.count, "lines") as reach:
+        for result in job.run(file):
+            outcomes[result.kind, result.outcome.value] += 1
+            kept += result.outcome is RestoreOutcome.KEPT
+            if result.reason and kept <= MAX_REPORTED:
+                click.echo(f"{result.kind} {result.name} is kept: {result.reason}")
+            reach(result.line)
+        reach(file.count)
+    _report_dry_run(job)
     for (kind, outcome), count in sorted(outcomes.items()):
         click.echo(f"{kind}: {count:,} {outcome}")
     if kept:
         raise KeptError(
-            f"{kept:,} were not imported; import into an empty table, or replace what is here with"
-            " --replace"
+            f"{kept:,} were not imported, and what is here stays: to have all of the export, import"
+            " it into a new installation"
         )
 
 
-def _report(result: ImportResult) -> None:
-    row = result.row
-    click.echo(
-        f"line {row.line}: {row.badge_id} {result.outcome.value}:"
-        f" its base is {result.before}, but the file has {row.count}"
-    )
-
-
-def run(
-    rows: list[counts_file.ImportedCount],
-    job: Import,
-    report: Callable[[ImportResult], None] = _report,
-) -> None:
-    """Import the rows and print a report, with a progress bar on a terminal.
+def run(rows: Sequence[counts_file.ImportedCount], job: Import) -> None:
+    """Import counts and print a report, with each badge that had another base.
 
     Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
     """
     outcomes: Counter[ImportOutcome] = Counter()
-    with _progress_bar(len(rows), "badges") as advance:
-        try:
-            for result in job.run(rows):
-                outcomes[result.outcome] += 1
-                if result.outcome in REPORTED_OUTCOMES:
-                    report(result)
-                advance(1)
-        except (StorageError, KeyboardInterrupt) as error:
-            raise _interrupted(error, f"{outcomes.total()} of {len(rows)} badges") from error
-    if job.dry_run:
-        click.echo(DRY_RUN)
+    with _progress(len(rows), "badges") as reach:
+        for result in job.run(rows):
+            outcomes[result.outcome] += 1
+            if result.outcome in REPORTED_OUTCOMES:
+                was = "is" if result.outcome is ImportOutcome.KEPT else "was"
+                badge = f"{result.row.badge_id} {result.outcome.value}"
+                base = f"its base {was} {result.before:,}"
+                click.echo(f"{badge}: {base}, and the import has {result.row.count:,}")
+            reach(outcomes.total())
+    _report_dry_run(job)
     for outcome in ImportOutcome:
         click.echo(f"{outcomes[outcome]} {outcome.value}")
 
 
+def _report_dry_run(job: Import | Restore) -> None:
+    if job.dry_run:
+        click.echo("dry run: nothing was changed; without --dry-run:")
+
+
 @contextmanager
-def _progress_bar(length: int, label: str) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, on a terminal alone; the function adds to it."""
+def _progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar, on a terminal alone; the function says how far the import is.
+
+    Raises `InterruptedImportError` if the block fails or is interrupted.
+    """
+    done = 0
     is_hidden = not sys.stderr.isatty()
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=is_hidden) as bar:
-        yield bar.update
 
+        def reach(place: int) -> None:
+            nonlocal done
+            bar.update(place - done)
+            done = place
 
-def _interrupted(error: BaseException, progress: str) -> InterruptedImportError:
-    reason = str(error) or "it was interrupted"
-    return InterruptedImportError(
-        f"the import stopped after {progress}: {reason}; run it again to import the rest"
-    )
+        try:
+            yield reach
+        except (StorageError, KeyboardInterrupt) as error:
+            reason = str(error) or "it was interrupted"
+            raise InterruptedImportError(
+                f"the import stopped after {done:,} of {length:,} {label}: {reason}; run it again"
+                " to import the rest"
+            ) from error

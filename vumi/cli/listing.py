@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 import click
 
@@ -13,44 +14,53 @@ from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 MAX_BADGES = 100_000
 """The most badges in one table, which are kept in memory."""
 HEADER = ("NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "", "BADGE")
 
 
+def ordered(flag: str, default: By, limit: int) -> Callable[[Function], Function]:
+    """Return the options by which a command sorts badges and shows the first ones."""
+    by = click.option(
+        flag,
+        "by",
+        type=click.Choice([by.value for by in By]),
+        default=default.value,
+        show_default=True,
+        help="Sort by the views of the last 5 minutes, of today, of this month (UTC), or in total.",
+    )
+    most = click.IntRange(1, MAX_BADGES)
+    help_ = "The most badges to show."
+    first = click.option("--limit", type=most, default=limit, show_default=True, help=help_)
+    return lambda function: by(first(function))
+
+
 @click.command("list", epilog=examples("vumi list", "vumi list --search octocat/ --json"))
 @click.option("--search", default="", metavar="TEXT", help="Only badges with TEXT in a name.")
-@click.option(
-    "--sort",
-    type=click.Choice([by.value for by in By]),
-    default=By.TOTAL.value,
-    show_default=True,
-    help="The number to sort by, the highest first: views of the last 5 minutes, of today, of"
-    " this month (UTC), or in total.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_BADGES),
-    default=50,
-    show_default=True,
-    help="The most badges to show.",
-)
+@ordered("--sort", By.TOTAL, 50)
 @as_json
 @on_installation
-def list_(installation: Installation, *, search: str, sort: str, limit: int, as_json: bool) -> None:
+def list_(installation: Installation, *, search: str, by: str, limit: int, as_json: bool) -> None:
     """List badges with their views.
 
     It reads all badges. On a stack, that is a scan of the table, which AWS bills.
     """
     found = Totals()
     badges = installation.badges(installation.view_clock())
-    shown = top_of(found.passing(one for one in badges if one.has(search)), By(sort), limit)
+    shown = top_of(found.passing(one for one in badges if one.has(search)), By(by), limit)
     if as_json:
-        for badge in shown:
-            print_json(badge.to_json())
+        print_badges(shown)
         return
     print_table(HEADER, rows(shown))
     click.echo(f"{len(shown):,} of {found.badges:,} badges; {found.total:,} views", err=True)
+
+
+def print_badges(badges: Iterable[BadgeOverview]) -> None:
+    """Print a line of JSON for each badge."""
+    for badge in badges:
+        print_json(badge.to_json())
 
 
 def rows(badges: Iterable[BadgeOverview]) -> Iterable[tuple[Cell, ...]]:

@@ -13,7 +13,6 @@ from chalicelib.settings import Settings
 from vumi.cli.options import confirm
 from vumi.operate.admin import other_counters
 from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import ImportOutcome, ImportResult
 from vumi.operate.admin.other_counters import Client, NotReadError, ReadCount
 
 
@@ -50,7 +49,7 @@ class Source:
 def client_of(settings: Settings) -> HttpClient:
     """Return the client, which calls private networks only if `WEBHOOK_ALLOW` has them."""
     allowed = Allowed.parse(settings.webhook_allow)
-    return HttpClient(allowed, max_bytes=other_counters.MAX_ANSWER_BYTES)
+    return HttpClient(allowed, max_bytes=other_counters.MAX_REPLY_BYTES)
 
 
 def read(source: Source, client: Client) -> tuple[list[ImportedCount], list[NotReadError]]:
@@ -72,18 +71,6 @@ def read(source: Source, client: Client) -> tuple[list[ImportedCount], list[NotR
         click.echo(_describe(source.service, found))
         rows.append(ImportedCount(number, found.badge_id, found.count))
     return rows, failures
-
-
-def report(result: ImportResult) -> None:
-    """Print the outcome of a badge that had another base."""
-    row = result.row
-    was = "is" if result.outcome is ImportOutcome.KEPT else "was"
-    click.echo(f"{row.badge_id} {result.outcome.value}: its base {was} {result.before:,}")
-
-
-def join(failures: Sequence[NotReadError]) -> NotReadError:
-    """Return one error for counts that could not be read."""
-    return NotReadError("; ".join(map(str, failures)))
 
 
 def _describe(service: str, found: ReadCount) -> str:

@@ -8,9 +8,7 @@ import click
 
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
-from vumi.errors import ReportedError
 from vumi.operate.backups import copying, restoring
-from vumi.operate.installations.restorable import restore_command
 
 
 @click.command(
@@ -19,42 +17,21 @@ from vumi.operate.installations.restorable import restore_command
         "DATA=/var/lib/vu-mi vumi restore --aside /backup/vu-mi-2026-11-22T171500Z",
     )
 )
-@click.argument("backup", type=click.Path(path_type=Path), required=False)
+@click.argument("backup", type=click.Path(path_type=Path))
 @click.option("--aside", is_flag=True, help="Rename DATA first, to its name and the time.")
-@click.option(
-    "--stack", "stack_name", metavar="NAME", help="Show how to restore this stack on AWS."
-)
 @as_json
 @click.pass_obj
-def restore(
-    invocation: Invocation,
-    backup: Path | None,
-    stack_name: str | None,
-    *,
-    aside: bool,
-    as_json: bool,
-) -> None:
+def restore(invocation: Invocation, backup: Path, *, aside: bool, as_json: bool) -> None:
     """Copy BACKUP to DATA, which must not exist or be empty, after a check of the copy.
 
     A restore that fails or is killed leaves DATA as it was. The server must not run.
     """
-    if stack_name is not None and backup is None:
-        raise ReportedError(
-            "a stack is restored with its template, from a checkout of vu-mi:"
-            f" {restore_command(stack_name, '2026-11-20T10:00:00Z')}"
-        )
-    if backup is None or stack_name is not None:
-        raise click.UsageError("give either BACKUP or --stack")
     copying.clean_up_on_sigterm()
     data = invocation.settings.folder
-    _print(restoring.restore(backup, data, invocation.clock(), aside=aside), as_json=as_json)
-
-
-def _print(restored: restoring.Restored, *, as_json: bool) -> None:
+    restored = restoring.restore(backup, data, invocation.clock(), aside=aside)
     before = str(restored.before) if restored.before else None
     if as_json:
-        data = str(restored.folder)
-        print_json({"data": data, "objects": restored.objects, "before": before})
+        print_json({"data": str(restored.folder), "objects": restored.objects, "before": before})
         return
     click.echo(
         f"{restored.folder} has the file and {restored.objects:,} objects of the archive, and is"

@@ -17,20 +17,21 @@ from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
-from vumi.metrics.monitoring import Monitored, Monitoring
-from vumi.notify import Notifier
+from vumi.metrics import access
+from vumi.metrics.monitoring import Monitoring, read_process
 from vumi.operate.admin.overview_refresh import Overview
 from vumi.operate.admin.routes import Admin
-from vumi.secrets import show_token
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
 from vumi.server.proxies import warn_of_exposure
+from vumi.server.service_manager import Notifier
 from vumi.server.unix_socket import UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.disk_space import DiskSpace, free_bytes
+from vumi.tokens import show_first
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared, never bound
 """The loopback address for a server that listens on every address of the machine."""
@@ -62,14 +63,12 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
     overview = Overview(settings.folder, invocation.clock)
     admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
-    monitored = Monitored(
-        (*admin, *table_of(settings.product.drop_in).routes),
-        engine.storage_metrics(),
-        limits,
-        invocation.clock(),
-    )
     monitoring = Monitoring(
-        monitored, settings.metrics, settings.proxies, access_log=settings.access_log
+        (*admin, *table_of(settings.product.drop_in).routes),
+        (engine.metrics, partial(read_process, invocation.clock())),
+        limits,
+        partial(access.check, access=settings.metrics, proxies=settings.proxies),
+        access_log=settings.access_log,
     )
     try:
         commits = CommonCommits(
@@ -126,7 +125,7 @@ def _greet(settings: StandaloneSettings, port: int, new_token: str, notifier: No
         badge = f"{place}api/v1/views.svg?id=you%2Fyour-repo"
         click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
     if new_token:
-        show_token(new_token, sys.stdout, settings.folder)
+        show_first(new_token, sys.stdout, settings.folder)
     notifier.ready(f"Serves badges on {place}")
 
 

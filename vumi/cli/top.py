@@ -18,9 +18,9 @@ import click
 
 from chalicelib.units import Seconds
 from vumi import priority
-from vumi.cli.listing import HEADER, MAX_BADGES, rows
+from vumi.cli.listing import HEADER, ordered, print_badges, rows
 from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import format_table, print_json
+from vumi.cli.output import format_table
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
@@ -29,7 +29,6 @@ REDRAW_SECONDS = 2.0
 REST_FACTOR = 2.0
 """The rest is at least this many times as long as the reading of all badges took."""
 BADGES_BETWEEN_KEYS = 1_000
-DEFAULT_BADGES = 20
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 """The alternate screen without a cursor and without wrapped lines, and the way back (xterm)."""
 HOME, END_OF_LINE, END_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -60,7 +59,7 @@ class Terminal:
             raise Quit
         return key
 
-    def check(self, _: int) -> None:
+    def check(self) -> None:
         """Raise `Quit` if q was pressed while the badges are read."""
         self.key(0)
 
@@ -101,20 +100,7 @@ class Frame:
 @click.command(
     epilog=examples("vumi top", "vumi top --by today --limit 50", "vumi top --once --json")
 )
-@click.option(
-    "--by",
-    type=click.Choice([by.value for by in By]),
-    default=By.NOW.value,
-    show_default=True,
-    help="Sort by the views of the last 5 minutes, of today, of this month (UTC), or in total.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_BADGES),
-    default=DEFAULT_BADGES,
-    show_default=True,
-    help="The most badges to show.",
-)
+@ordered("--by", By.NOW, 20)
 @click.option("--once", is_flag=True, help="Print one table and exit, as without a terminal.")
 @as_json
 @on_installation
@@ -126,7 +112,10 @@ def top(installation: Installation, *, by: str, limit: int, once: bool, as_json:
     priority.lower()
     if once or as_json or not (sys.stdout.isatty() and sys.stdin.isatty()):
         frame = read(installation, By(by), limit)
-        _print(frame, as_json=as_json)
+        if as_json:
+            print_badges(frame.badges)
+        else:
+            click.echo("\n".join(frame.lines()))
         return
     try:
         with open_terminal() as terminal:
@@ -135,18 +124,9 @@ def top(installation: Installation, *, by: str, limit: int, once: bool, as_json:
         return
 
 
-def _print(frame: Frame, *, as_json: bool) -> None:
-    if as_json:
-        for badge in frame.badges:
-            print_json(badge.to_json())
-        return
-    for line in frame.lines():
-        click.echo(line)
-
-
 def follow(installation: Installation, by: By, limit: int, terminal: Terminal) -> None:
     """Read and draw until the operator quits."""
-    terminal.draw([f"vu-mi reads the badges of {installation.name}"])
+    terminal.draw(["vu-mi reads all badges"])
     while True:
         begun = time.monotonic()
         frame = read(installation, by, limit, terminal.check)
@@ -158,21 +138,15 @@ def follow(installation: Installation, by: By, limit: int, terminal: Terminal) -
 
 
 def read(
-    installation: Installation,
-    by: By,
-    limit: int,
-    between: Callable[[int], None] = lambda _: None,
+    installation: Installation, by: By, limit: int, check: Callable[[], object] = lambda: None
 ) -> Frame:
-    """Read all badges; `between` gets the number of badges so far, now and then."""
+    """Read all badges, and call `check` now and then."""
     now, totals = installation.view_clock(), Totals()
-    passing = _pause(totals.passing(installation.badges(now)), between)
-    return Frame(top_of(passing, by, limit), totals, now, by)
 
+    def passing() -> Iterator[BadgeOverview]:
+        for number, badge in enumerate(totals.passing(installation.badges(now))):
+            if number % BADGES_BETWEEN_KEYS == 0:
+                check()
+            yield badge
 
-def _pause(
-    badges: Iterator[BadgeOverview], between: Callable[[int], None]
-) -> Iterator[BadgeOverview]:
-    for number, badge in enumerate(badges):
-        if number % BADGES_BETWEEN_KEYS == 0:
-            between(number)
-        yield badge
+    return Frame(top_of(passing(), by, limit), totals, now, by)

@@ -8,18 +8,16 @@ marks, and any header that a scraper, curl or a browser does not send by itself 
 from __future__ import annotations
 
 from enum import StrEnum
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from chalicelib.http import authentication
-from chalicelib.http.authorization import OF_A_USER
 from chalicelib.http.errors import ForbiddenError
-from chalicelib.http.guards import OWN_SITE
+from chalicelib.http.guards import OF_A_USER, OWN_SITE
 from chalicelib.http.messages import Request
-from vumi.server.proxies import TrustedProxies
+from vumi.server.proxies import TrustedProxies, parse_address
 
 if TYPE_CHECKING:
-    from chalicelib.resources import Resources
+    from chalicelib.http.authentication import AuthenticationResources
 
 DIRECT_HEADERS = {
     "accept",
@@ -55,7 +53,10 @@ class MetricsAccess(StrEnum):
 
 
 def check(
-    request: Request, resources: Resources, access: MetricsAccess, proxies: TrustedProxies
+    request: Request,
+    resources: AuthenticationResources,
+    access: MetricsAccess,
+    proxies: TrustedProxies,
 ) -> None:
     """Raise `UnauthorizedError` or `ForbiddenError` unless a request may read the metrics."""
     if access is MetricsAccess.LOCAL and is_local(request, proxies):
@@ -91,8 +92,5 @@ def _is_loopback_host(host: str) -> bool:
 
 
 def _is_loopback(text: str) -> bool:
-    try:
-        address: IPv4Address | IPv6Address = ip_address(text)
-    except ValueError:
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+    address = parse_address(text)
+    return address is not None and address.is_loopback

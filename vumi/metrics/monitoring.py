@@ -8,28 +8,23 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
 from chalicelib import telemetry
+from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.limits import Action
-from chalicelib.resources import Resources
 from chalicelib.units import Seconds
 from chalicelib.version import VERSION
-from vumi.metrics import access, catalogue
-from vumi.metrics.access import MetricsAccess
 from vumi.metrics.families import CONTENT_TYPE, Family, render
 from vumi.metrics.requests import CommitMetrics, RequestMetrics
-from vumi.metrics.storage import StorageMetrics
 from vumi.metrics.totals import LogEvents, Totals
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import METRICS
-from vumi.server.proxies import TrustedProxies
 
 PROC = Path("/proc/self")
 KEPT_SECONDS = 1.0
@@ -42,29 +37,31 @@ HEADERS = {
 }
 
 Part: TypeAlias = Callable[[], Iterable[Family]]
+Check: TypeAlias = Callable[[Request, AuthenticationResources], None]
+"""A function that raises a `ClientError` unless a request may read the metrics."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessMetrics:
-    """The metrics of this process, with the names that Prometheus' own clients give them.
+def read_process(started_at: Seconds, proc: Path = PROC) -> Iterator[Family]:
+    """Yield the metrics of this process, with the names that Prometheus' own clients give them.
 
     Those of `proc` are only where the system has it, as Linux has.
     """
-
-    version: str
-    started_at: Seconds
-    proc: Path = PROC
-
-    def families(self) -> Iterator[Family]:
-        versions = (self.version, platform.python_version(), sqlite3.sqlite_version)
-        yield Family(catalogue.BUILD, {versions: 1})
-        yield Family.of(catalogue.START, self.started_at)
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        yield Family.of(catalogue.CPU, used.ru_utime + used.ru_stime)
-        yield Family.of(catalogue.MAX_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        if self.proc.exists():
-            yield Family.of(catalogue.MEMORY, _resident_bytes(self.proc / "statm"))
-            yield Family.of(catalogue.OPEN_FILES, sum(1 for _ in (self.proc / "fd").iterdir()))
+    versions = (VERSION, platform.python_version(), sqlite3.sqlite_version)
+    meaning = "1, with the versions of vu-mi, Python and SQLite as labels."
+    yield Family("vumi_build_info", meaning, {versions: 1}, ("version", "python", "sqlite"))
+    meaning = "Time of the start of the process, since 1970."
+    yield Family.of("process_start_time_seconds", meaning, started_at)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = used.ru_utime + used.ru_stime
+    yield Family.of("process_cpu_seconds_total", "Processor time of the process.", seconds)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    yield Family.of("process_max_fds", "Maximum number of open file descriptors.", files)
+    if not proc.exists():
+        return
+    memory = _resident_bytes(proc / "statm")
+    yield Family.of("process_resident_memory_bytes", "Resident memory of the process.", memory)
+    files = sum(1 for _ in (proc / "fd").iterdir())
+    yield Family.of("process_open_fds", "Open file descriptors of the process.", files)
 
 
 def _resident_bytes(statm: Path) -> int:
@@ -78,23 +75,18 @@ class MetricsEndpoint:
     def __init__(
         self,
         parts: Sequence[Part],
-        allowed: MetricsAccess,
-        proxies: TrustedProxies,
+        check: Check,
         stopwatch: Callable[[], Seconds] = time.monotonic,
     ) -> None:
         self._parts = parts
-        self._allowed = allowed
-        self._proxies = proxies
+        self._check = check
         self._stopwatch = stopwatch
         self._lock = Lock()
         self._kept, self._kept_until = b"", stopwatch()
+        self.route = Route("GET", METRICS, self._get, options=ANY_OPTIONS)
 
-    @property
-    def route(self) -> Route:
-        return Route("GET", METRICS, self._get, options=ANY_OPTIONS)
-
-    def _get(self, request: Request, resources: Resources) -> Response:
-        access.check(request, resources, self._allowed, self._proxies)
+    def _get(self, request: Request, resources: AuthenticationResources) -> Response:
+        self._check(request, resources)
         return Response(200, HEADERS, self._text())
 
     def _text(self) -> bytes:
@@ -105,42 +97,31 @@ class MetricsEndpoint:
             return self._kept
 
 
-@dataclass(frozen=True, slots=True)
-class Monitored:
-    """The parts of a server that have metrics, and the time of its start."""
-
-    routes: Iterable[Route]
-    storage: StorageMetrics
-    limits: ClientLimits
-    started_at: Seconds
-
-
 class Monitoring:
     """The metrics of a server, and its table of routes with the route of the metrics."""
 
     def __init__(
         self,
-        monitored: Monitored,
-        allowed: MetricsAccess,
-        proxies: TrustedProxies,
+        routes: Iterable[Route],
+        parts: Sequence[Part],
+        limits: ClientLimits,
+        check: Check,
         *,
         access_log: bool,
     ) -> None:
-        parts: list[Part] = []
-        endpoint = MetricsEndpoint(parts, allowed, proxies)
-        self.table = RouteTable((*monitored.routes, endpoint.route))
+        own: list[Part] = []
+        self.table = RouteTable((*routes, MetricsEndpoint(own, check).route))
         self.requests = RequestMetrics(self.table, access_log=access_log)
         self.commits = CommitMetrics()
         self._totals, self._log_events = Totals(), LogEvents()
-        self._limits = monitored.limits
-        parts += [
+        self._limits = limits
+        own += [
             self.requests.families,
             self._refusals,
             self.commits.families,
             self._totals.families,
             self._log_events.families,
-            monitored.storage.families,
-            ProcessMetrics(VERSION, monitored.started_at).families,
+            *parts,
         ]
 
     @contextmanager
@@ -156,4 +137,5 @@ class Monitoring:
 
     def _refusals(self) -> Iterator[Family]:
         refused = {action.name.lower(): self._limits.refused[action] for action in Action}
-        yield Family.by_label(catalogue.LIMIT_REFUSALS, refused)
+        meaning = "Actions that a limit per client address refused."
+        yield Family.by_label("vumi_limit_refusals_total", meaning, "limit", refused)

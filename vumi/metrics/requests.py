@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import TypeAlias
+from functools import partial
 
 from chalicelib import telemetry
 from chalicelib.http.messages import Response
 from chalicelib.http.routing import RouteTable
 from chalicelib.units import Seconds
-from vumi.metrics import catalogue
-from vumi.metrics.families import Family, Histogram, Value
+from vumi.metrics.families import Family, Histogram
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the times of requests and commits, in seconds."""
@@ -23,9 +23,6 @@ OTHER = "other"
 NO_ROUTE = "none"
 """The label of a path without a route."""
 
-Labels: TypeAlias = tuple[str, str, int]
-"""The method, the template of the route, and the status."""
-
 
 class RequestMetrics:
     """The number and the times of requests by route. The thread of the event loop adds them."""
@@ -33,21 +30,21 @@ class RequestMetrics:
     def __init__(self, table: RouteTable, *, access_log: bool) -> None:
         self._table = table
         self._access_log = access_log
-        self._times: dict[Labels, Histogram] = {}
+        self._numbers = Counter[tuple[str, ...]]()
+        self._times = defaultdict[str, Histogram](partial(Histogram, BOUNDS))
 
     def add(self, method: str, path: str, response: Response, seconds: Seconds) -> None:
         """Count an answered request, and log it if the operator wants that.
 
         The path of a badge is the template of its route, so it needs no search.
         """
-        labels = (method, path, response.status)
-        times = self._times.get(labels)
-        if times is None:
-            labels = (*self._route(method, path), response.status)
-            times = self._times.setdefault(labels, Histogram(BOUNDS))
-        times.add(seconds)
+        status = str(response.status)
+        if (method, path, status) not in self._numbers:
+            method, path = self._route(method, path)
+        self._numbers[method, path, status] += 1
+        self._times[path].add(seconds)
         if self._access_log:
-            _log(labels, response, seconds)
+            _log(method, path, response, seconds)
 
     def _route(self, method: str, path: str) -> tuple[str, str]:
         """Return the labels of a request, none of which a client chooses."""
@@ -61,26 +58,28 @@ class RequestMetrics:
         return method, route.path
 
     def families(self) -> Iterator[Family]:
-        times = list(self._times.items())
-        numbers: dict[tuple[str, ...], Value] = {
-            (method, route, str(status)): one.number for (method, route, status), one in times
-        }
-        yield Family(catalogue.REQUESTS, numbers)
-        by_route: dict[str, Histogram] = {}
-        for (_, route, _), one in times:
-            by_route[route] = one.plus(by_route.get(route, Histogram(BOUNDS)))
-        yield Family.by_label(catalogue.REQUEST_SECONDS, by_route)
+        yield Family(
+            "vumi_http_requests_total",
+            "Requests that were answered.",
+            dict(self._numbers),
+            ("method", "route", "status"),
+        )
+        yield Family.by_label(
+            "vumi_http_request_duration_seconds",
+            "Time from the head of a request to its answer.",
+            "route",
+            dict(self._times),
+        )
 
 
-def _log(labels: Labels, response: Response, seconds: Seconds) -> None:
+def _log(method: str, route: str, response: Response, seconds: Seconds) -> None:
     """Log a request without anything that its client sent but the method."""
-    method, route, status = labels
     telemetry.event(
         logging.INFO,
         "request_answered",
         method=method,
         route=route,
-        status=status,
+        status=response.status,
         duration_ms=round(seconds * 1000, 3),
         bytes=0 if method == "HEAD" else len(response.body),
     )
@@ -97,5 +96,11 @@ class CommitMetrics:
         self._sizes.add(requests)
 
     def families(self) -> Iterator[Family]:
-        yield Family.of(catalogue.COMMIT_SECONDS, self._times)
-        yield Family.of(catalogue.COMMIT_REQUESTS, self._sizes)
+        yield Family.of(
+            "vumi_commit_duration_seconds",
+            "Time of a common commit of requests, with the wait for its turn.",
+            self._times,
+        )
+        yield Family.of(
+            "vumi_commit_requests", "Requests that shared a common commit.", self._sizes
+        )

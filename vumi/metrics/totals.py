@@ -8,40 +8,86 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from threading import Lock
 from types import MappingProxyType
 
-from vumi.metrics import catalogue
-from vumi.metrics.families import Family, Histogram, Kind, Metric, Value
+from vumi.metrics.families import Family, Histogram, Value
 
 DELAYS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Bounds of delays, which are in whole seconds."""
 LEVELS = ("WARNING", "ERROR", "CRITICAL")
-COUNTED: Mapping[str, tuple[Metric, tuple[str, ...]]] = MappingProxyType(
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The metric of a name that the core counts by, with a label if several names share it."""
+
+    metric: str
+    meaning: str
+    label: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+
+
+FOLDED = partial(Counted, "vumi_views_folded_total", "Views that folds counted.", ("cause",))
+ATTEMPTS = partial(
+    Counted, "vumi_events_total", "Attempts of events by their outcome.", ("outcome",)
+)
+SWEPT = partial(Counted, "vumi_events_swept_total", "Events that the sweep queued.", ("due",))
+POSTED = partial(
+    Counted,
+    "vumi_webhook_attempts_total",
+    "Attempts to post an event to a URL by their outcome.",
+    ("outcome",),
+)
+COUNTED: Mapping[str, Counted] = MappingProxyType(
     {
-        "views_taken": (catalogue.VIEWS_TAKEN, ()),
-        "views_put": (catalogue.VIEWS_STORED, ()),
-        "queue_refusals": (catalogue.QUEUE_REFUSALS, ()),
-        "views_waiting": (catalogue.VIEWS_WAITING, ()),
-        "views_folded": (catalogue.VIEWS_FOLDED, ("marker",)),
-        "views_folded_early": (catalogue.VIEWS_FOLDED, ("visitor",)),
-        "folds_postponed": (catalogue.FOLDS_POSTPONED, ()),
-        "fold_lag_seconds": (catalogue.FOLD_DELAY, ()),
-        "events_fired": (catalogue.EVENTS, ("delivered",)),
-        "attempts_failed": (catalogue.EVENTS, ("repeated",)),
-        "events_failed": (catalogue.EVENTS, ("failed",)),
-        "event_lateness_seconds": (catalogue.EVENT_LATENESS, ()),
-        "events_swept": (catalogue.EVENTS_SWEPT, ("soon",)),
-        "events_overdue": (catalogue.EVENTS_SWEPT, ("overdue",)),
-        "webhooks_delivered": (catalogue.WEBHOOKS, ("delivered",)),
-        "webhooks_refused": (catalogue.WEBHOOKS, ("refused",)),
-        "webhooks_unanswered": (catalogue.WEBHOOKS, ("unanswered",)),
-        "entries_archived": (catalogue.ENTRIES_ARCHIVED, ()),
-        "archive_lag_seconds": (catalogue.ARCHIVE_LAG, ()),
-        "malformed": (catalogue.MALFORMED, ()),
+        "views_taken": Counted("vumi_views_taken_total", "Views that were taken."),
+        "views_put": Counted(
+            "vumi_views_stored_total", "Views that were stored, or counted at once."
+        ),
+        "queue_refusals": Counted(
+            "vumi_queue_refusals_total",
+            "Views that the queue refused. They are stored without it, unless the table refuses"
+            " them too.",
+        ),
+        "views_waiting": Counted(
+            "vumi_views_waiting_total",
+            "Deliveries of views that were neither young nor old, and are delivered again.",
+        ),
+        "views_folded": FOLDED(("marker",)),
+        "views_folded_early": FOLDED(("visitor",)),
+        "folds_postponed": Counted(
+            "vumi_folds_postponed_total", "Folds whose markers were put again."
+        ),
+        "fold_lag_seconds": Counted(
+            "vumi_fold_delay_seconds", "Age of the oldest removed marker in each batch of folds."
+        ),
+        "events_fired": ATTEMPTS(("delivered",)),
+        "attempts_failed": ATTEMPTS(("repeated",)),
+        "events_failed": ATTEMPTS(("failed",)),
+        "event_lateness_seconds": Counted(
+            "vumi_event_lateness_seconds",
+            "Time between the schedule of an event and its delivery.",
+        ),
+        "events_swept": SWEPT(("soon",)),
+        "events_overdue": SWEPT(("overdue",)),
+        "webhooks_delivered": POSTED(("delivered",)),
+        "webhooks_refused": POSTED(("refused",)),
+        "webhooks_unanswered": POSTED(("unanswered",)),
+        "entries_archived": Counted(
+            "vumi_entries_archived_total", "Journal entries written to the archive."
+        ),
+        "archive_lag_seconds": Counted(
+            "vumi_archive_lag_seconds",
+            "Age of the oldest entry in each archived object since its removal.",
+        ),
+        "malformed": Counted("vumi_malformed_messages_total", "Malformed messages and changes."),
     }
 )
-"""The metric, and the values of its labels, of each name that the core counts by."""
+"""Names that end with `_seconds` are measured, all others are counted."""
 
 
 class Totals:
@@ -50,11 +96,7 @@ class Totals:
     def __init__(self) -> None:
         self._lock = Lock()
         self._numbers: Counter[str] = Counter()
-        self._delays = {
-            name: Histogram(DELAYS)
-            for name, (metric, _) in COUNTED.items()
-            if metric.kind is Kind.HISTOGRAM
-        }
+        self._delays = {name: Histogram(DELAYS) for name in COUNTED if name.endswith("_seconds")}
 
     def add(self, values: Mapping[str, int]) -> None:
         """Add what `telemetry.count` was called with."""
@@ -67,12 +109,13 @@ class Totals:
 
     def families(self) -> Iterator[Family]:
         """Yield the metrics, also those that were never counted."""
-        values: dict[Metric, dict[tuple[str, ...], Value]] = {}
-        for name, (metric, labels) in COUNTED.items():
-            total = self._delays.get(name, self._numbers[name])
-            values.setdefault(metric, {})[labels] = total
-        for metric, found in values.items():
-            yield Family(metric, found)
+        for metric, named in groupby(COUNTED.items(), lambda item: item[1].metric):
+            found = list(named)
+            first = found[0][1]
+            values: dict[tuple[str, ...], Value] = {
+                one.value: self._delays.get(name, self._numbers[name]) for name, one in found
+            }
+            yield Family(metric, first.meaning, values, first.label)
 
 
 class LogEvents(logging.Handler):
@@ -90,5 +133,7 @@ class LogEvents(logging.Handler):
         lines = Counter(dict.fromkeys(LEVELS, 0))
         for (_, level), number in numbers.items():
             lines[level] += number
-        yield Family.by_label(catalogue.LOG_LINES, lines)
-        yield Family(catalogue.LOG_EVENTS, numbers)
+        meaning = "Lines of the log that report problems"
+        yield Family.by_label("vumi_log_lines_total", f"{meaning}.", "level", lines)
+        labels = ("event", "level")
+        yield Family("vumi_log_events_total", f"{meaning}, by event.", numbers, labels)

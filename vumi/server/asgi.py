@@ -17,7 +17,7 @@ from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 from chalicelib.units import Seconds
 from vumi.server import framing
-from vumi.server.bodies import BodyExpected, BodyMemory, TooManyBodiesError
+from vumi.server.bodies import BodyExpected, BodyMemory, Read, TooManyBodiesError
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
 from vumi.server.proxies import TrustedProxies
@@ -42,8 +42,7 @@ WITHOUT_LENGTH = {204, 304}
 
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
-Read: TypeAlias = Callable[[], Request | BodyExpected]
-Answer: TypeAlias = Callable[[str, Read], Awaitable[Response | BodyExpected]]
+Handler: TypeAlias = Callable[[str, Read], Awaitable[Response | BodyExpected]]
 """A function that gets the client and the reader of a request, and answers it in its turn."""
 OnResponse: TypeAlias = Callable[[str, str, Response, Seconds], object]
 """A function that gets the method and the path of a request, its response, and its time."""
@@ -69,7 +68,7 @@ class Application:
 
     def __init__(  # noqa: PLR0913  the parts of a server
         self,
-        answer: Answer,
+        answer: Handler,
         connections: Connections | None = None,
         body_seconds: Seconds = BODY_SECONDS,
         proxies: TrustedProxies = NO_PROXIES,

@@ -8,8 +8,9 @@ the one that a trusted proxy names, so a proxy has no share of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from chalicelib.http import errors
 from chalicelib.http.errors import ClientError
@@ -43,6 +44,10 @@ class BodyExpected:
     kept: bool
 
 
+Read: TypeAlias = Callable[[], Request | BodyExpected]
+"""A function that reads a request from what was received. It may be called again, on a thread."""
+
+
 class BodyMemory:
     """The memory that bodies take, from the head of a request to its response."""
 
@@ -60,6 +65,5 @@ class BodyMemory:
         return True
 
     def release(self, client: str, size: int) -> None:
-        """Release the memory of a body."""
         self.free += size
         self._held -= Counter({network_of(client): size})

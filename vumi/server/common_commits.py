@@ -23,7 +23,7 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from vumi.resources import MayWait
-from vumi.server.bodies import BodyExpected
+from vumi.server.bodies import BodyExpected, Read
 from vumi.server.client_limits import network_of
 from vumi.server.fair_queue import FairQueue
 from vumi.storage.commits import InOneCommit
@@ -39,9 +39,6 @@ ADMIN_DATA = "/admin/data"
 SLOW = (METRICS, ADMIN_DATA)
 """The beginnings of paths whose answers read much of the file."""
 
-
-Read: TypeAlias = Callable[[], Request | BodyExpected]
-"""Reads a request from what was received. It may be called again, on another thread."""
 Reply: TypeAlias = Response | BodyExpected | Callable[[], Response | BodyExpected]
 """A response, the request for a body, or the function that answers on a thread."""
 Waiting: TypeAlias = tuple[Read, "asyncio.Future[Reply]"]
@@ -113,11 +110,8 @@ class CommonCommits:
             return [partial(self._answer_alone, read) for read, _ in batch]
 
     def _answer_in_turn(self, batch: list[Waiting]) -> list[Reply]:
-        """Answer requests until the time of a commit is over.
-
-        The commit may call this again: then the batch has the requests of the first call.
-        """
-        replies = [self._reply(read) for read, _ in batch]
+        """Answer requests, and add them to the batch, until the time of a commit is over."""
+        replies: list[Reply] = []
         now = self._stopwatch()
         end = now + COMMIT_SECONDS
         while self._waiting and (not batch or now + self._waiting.expected_cost() < end):

@@ -1,4 +1,4 @@
-"""The open connections of clients, and the choice of those to close.
+"""The open connections of clients, and the guard, which closes those that cost others their turn.
 
 Each phase of a request has an absolute deadline, so a client that sends or reads one byte now and
 then gains nothing. The server itself closes a connection whose next head is not complete in time,
@@ -7,15 +7,30 @@ and the application refuses a body that is not.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
+from typing import TypeAlias
 
+from chalicelib import telemetry
 from chalicelib.units import Seconds
+from vumi.server import sockets
 from vumi.server.client_limits import network_of
 from vumi.server.sockets import Accepted, Peer
+
+Look: TypeAlias = Callable[[Sequence[Peer]], Iterable[Accepted | None]]
+"""A function that yields a connection at some addresses, or None, for each open file."""
+Sleep: TypeAlias = Callable[[Seconds], Awaitable[object]]
+
+SWEEP_SECONDS = 0.5
+SLICE = 50
+"""Descriptors that one step looks at or closes: a millisecond in which nothing is answered."""
+PAUSE_SECONDS = 0.01
+"""The time between two steps, in which requests are answered."""
 
 
 class Phase(IntEnum):
@@ -128,3 +143,35 @@ class Connections:
     def _holder(self, host: str) -> str:
         """Return the address or network whose share a client uses; empty for a proxy."""
         return "" if self.is_proxy(host) else network_of(host)
+
+
+async def guard(
+    connections: Connections,
+    addresses: Sequence[Peer],
+    look: Look = sockets.accepted,
+    sleep: Sleep = asyncio.sleep,
+) -> None:
+    """Look at the open connections and close some, until cancelled."""
+    telemetry.begin("guard", None)
+    sockets.limit(addresses, connections.limits.unread_seconds)
+    while True:
+        try:
+            await _sweep(connections, look(addresses), sleep)
+        except Exception:  # noqa: BLE001  without it, one client could keep all others out
+            telemetry.event(logging.ERROR, "loop_failed")
+        await sleep(SWEEP_SECONDS)
+
+
+async def _sweep(connections: Connections, files: Iterable[Accepted | None], sleep: Sleep) -> None:
+    """Look at all files once, and close some connections. Pause after each slice of them."""
+    began, seen = connections.clock(), dict[Peer, Accepted]()
+    for place, one in enumerate(files, 1):
+        if one is not None:
+            seen[one.peer] = one
+        if place % SLICE == 0:
+            await sleep(PAUSE_SECONDS)
+    connections.update(seen, began)
+    for place, peer in enumerate(seen.keys() & connections.to_close(), 1):
+        seen[peer].close()
+        if place % SLICE == 0:
+            await sleep(PAUSE_SECONDS)

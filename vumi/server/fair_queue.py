@@ -45,7 +45,6 @@ class FairQueue(Generic[Item]):
 
     @property
     def clients(self) -> int:
-        """Return the number of clients that are remembered."""
         return len(self._clients)
 
     def add(self, client: str, item: Item) -> None:

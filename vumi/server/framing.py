@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
+from chalicelib.http.fields import MAX_BYTES
 
 Scope: TypeAlias = Mapping[str, Any]
 

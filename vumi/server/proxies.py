@@ -16,7 +16,7 @@ from ipaddress import (
 from typing import TypeAlias
 
 from chalicelib import telemetry
-from chalicelib.settings import SettingsError
+from chalicelib.settings import parts_of
 from vumi.server.sockets import UNIX
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -35,9 +35,8 @@ class TrustedProxies:
 
     @classmethod
     def parse(cls, setting: str) -> TrustedProxies:
-        """Parse the setting TRUSTED_PROXIES. Raises `SettingsError`."""
-        parts = [part.strip() for part in setting.split(",") if part.strip()]
-        return cls(tuple(map(_parse_network, parts)))
+        """Parse the setting TRUSTED_PROXIES. Raises `ValueError`."""
+        return cls(tuple(map(_parse_network, parts_of(setting))))
 
     def client_of(self, peer: str, forwarded: str) -> str:
         """Return the address of the client, or `UNIX` if the proxy does not tell it.
@@ -50,7 +49,7 @@ class TrustedProxies:
             return peer
         client = peer
         for given in reversed(forwarded.rsplit(",", MAX_PROXIES)[-MAX_PROXIES:]):
-            address = _parse_address(given.strip())
+            address = parse_address(given.strip())
             if address is None or not self.trusts(client):
                 break
             client = str(address)
@@ -58,7 +57,7 @@ class TrustedProxies:
 
     def trusts(self, client: str) -> bool:
         """Return whether an address is a trusted proxy's."""
-        address = _parse_address(client)
+        address = parse_address(client)
         if address is None:
             return self.unix and client == UNIX
         return any(address in network for network in self.networks)
@@ -77,7 +76,7 @@ def warn_of_exposure(hosts: Iterable[str], proxies: TrustedProxies) -> None:
         )
 
 
-def _parse_address(given: str) -> Address | None:
+def parse_address(given: str) -> Address | None:
     """Return an address, as IPv4 if it is mapped to IPv6, or None for any other text."""
     try:
         address = ip_address(given)
@@ -90,7 +89,7 @@ def _parse_network(part: str) -> Network:
     try:
         return ip_network(part)
     except ValueError as reason:
-        raise SettingsError(
-            "TRUSTED_PROXIES must be networks like 10.0.0.0/8 or fd00::/8, separated by commas,"
-            f" not {part!r}: {reason}"
+        raise ValueError(
+            "must be networks like 10.0.0.0/8 or fd00::/8, separated by commas, not"
+            f" {part!r}: {reason}"
         ) from None

@@ -17,13 +17,12 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from chalicelib.units import Seconds
-from vumi.notify import Notifier
 from vumi.server.asgi import Application
+from vumi.server.connections import guard
 from vumi.server.framing import MAX_HEAD_BYTES
-from vumi.server.guard import Guard
+from vumi.server.service_manager import Endpoint, Notifier, connect, is_answered, watch
 from vumi.server.sockets import Peer
 from vumi.server.unix_socket import UnixSocket
-from vumi.server.watchdog import Endpoint, Watchdog, connect, is_answered
 
 ACCEPTED = 4_000
 """The maximum number of open connections; others wait to be accepted.
@@ -126,10 +125,10 @@ class WebServer:
     def _loops(self) -> Iterator[Coroutine[None, None, None]]:
         """Yield the loops that run while requests are answered."""
         # Its timer also wakes the loop for a signal that arrived just before the loop slept.
-        yield Guard(self._application.connections, self.addresses).run()
+        yield guard(self._application.connections, self.addresses)
         if seconds := self._notifier.watchdog_seconds:
             own = self._unix_socket.path if self._unix_socket else self.addresses[0]
-            yield Watchdog(partial(is_answered, own), self._notifier.alive, seconds).run()
+            yield watch(partial(is_answered, own), self._notifier.alive, seconds)
 
 
 def _hold(host: str, port: int) -> list[socket.socket]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import earliest
 from chalicelib.storage.items import Item
+from chalicelib.ulids import earliest
 from chalicelib.units import Milliseconds
 
 Read: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]

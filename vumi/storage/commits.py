@@ -1,21 +1,21 @@
-"""The group commit: the jobs of many threads share one transaction and one wait for the disk.
+"""The writer of the file: all threads write through one connection, one transaction at a time.
 
-The first thread leads: it does all waiting jobs and commits them, while the next jobs arrive. Then
-it hands the lead to one of their threads. A thread that does not lead sleeps until its job is
-committed, so that threads do not compete for the interpreter.
+A transaction waits for the disk. Visitors share that wait, because the server answers many requests
+in one transaction (`vumi.server.common_commits`).
 """
 
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
 
-LOCKED_MILLISECONDS = 100
+LOCKED_MILLISECONDS = 50
 """The wait for another program that still locks the file after a full wait."""
 
 
@@ -25,154 +25,69 @@ class InOneCommit(Protocol):
     def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
-class Ticket(Generic[Result]):
-    """A job and, once it is committed or has failed, its outcome."""
-
-    def __init__(self, job: Job[Result]) -> None:
-        self._job = job
-        self._result: Result
-        self._error: BaseException | None = None
-        self._asleep = threading.Lock()
-        self._asleep.acquire()
-        self.done = False
-
-    def run(self, connection: sqlite3.Connection) -> None:
-        """Do the job. Raises `_HalfDoneError` if it failed after it had changed the file."""
-        before = connection.total_changes
-        try:
-            self._result, self._error = _without_cursor(self._job(connection)), None
-        except sqlite3.Error:
-            raise
-        except BaseException as error:
-            self._error = error
-            if connection.total_changes != before or not connection.in_transaction:
-                raise _HalfDoneError from error
-
-    def fail(self, error: BaseException) -> None:
-        self._error = error
-
-    def result(self) -> Result:
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def sleep(self) -> None:
-        """Sleep until the ticket is done, or its thread is to lead."""
-        self._asleep.acquire()
-
-    def wake(self) -> None:
-        self._asleep.release()
-
-
-def _without_cursor(result: Result) -> Result:
-    """Return a result, or None for a cursor, which must stay on the thread that leads.
-
-    If another thread freed it, that would reset its statement while the next job uses it, because
-    the connection has one statement for each text.
-    """
-    return cast("Result", None) if isinstance(result, sqlite3.Cursor) else result
-
-
 class RolledBackError(sqlite3.OperationalError):
     """SQLite undid the transaction, as it does when the disk is full."""
 
     sqlite_errorcode = sqlite3.SQLITE_FULL
 
 
-class _NotBegunError(Exception):
-    """No transaction could begin, for any job; the cause says why."""
+class FairLock:
+    """A lock that its waiters get in the order in which they came.
 
-    def __init__(self, cause: sqlite3.Error) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
+    A thread that commits in a loop would get a `threading.Lock` again before any waiter wakes up.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = Lock()
+        self._held = False
+        self._turns: deque[Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._mutex:
+            if not self._held:
+                self._held = True
+                return
+            turn = Lock()
+            turn.acquire()
+            self._turns.append(turn)
+        turn.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        with self._mutex:
+            if self._turns:
+                self._turns.popleft().release()
+            else:
+                self._held = False
 
 
-class _HalfDoneError(Exception):
-    """A job failed after it had changed the file, so its transaction must be undone."""
-
-
-class GroupCommit:
+class Writer:
     """The one connection that all threads write through, by `run`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         [self._patience] = connection.execute("PRAGMA busy_timeout").fetchone()
-        self._locked = False
-        self._lock = threading.Lock()
-        self._waiting: list[Ticket[Any]] = []
-        self._led = False
+        self._is_patient = True
+        self._lock = FairLock()
 
     def run(self, job: Job[Result]) -> Result:
-        """Do a job in a transaction, alone or with others; it is committed on return.
+        """Do a job in a transaction of its own, which is committed on return.
 
-        Raises the error of the job, which then has changed nothing, or `sqlite3.Error`. A job may
-        run more than once until it is committed.
+        Raises the error of the job, which then has changed nothing, or `sqlite3.Error`.
         """
-        ticket = Ticket(job)
-        if not self._leads(ticket):
-            ticket.sleep()
-        if not ticket.done:
-            self._lead()
-        return ticket.result()
-
-    def _leads(self, ticket: Ticket[Any]) -> bool:
         with self._lock:
-            self._waiting.append(ticket)
-            leads, self._led = not self._led, True
-        return leads
-
-    def _lead(self) -> None:
-        with self._lock:
-            tickets, self._waiting = self._waiting, []
-        try:
-            self._commit_together(tickets)
-        finally:
-            self._hand_on()
-            for ticket in tickets:
-                ticket.done = True
-                ticket.wake()
-
-    def _hand_on(self) -> None:
-        with self._lock:
-            self._led = bool(self._waiting)
-            if self._led:
-                self._waiting[0].wake()
-
-    def _commit_together(self, tickets: Sequence[Ticket[Any]]) -> None:
-        """Commit jobs in one transaction; if that fails, each alone, so that only bad jobs fail."""
-        try:
-            self._commit(tickets)
-        except _NotBegunError as error:
-            for ticket in tickets:
-                ticket.fail(error.cause)
-        except (sqlite3.Error, MemoryError, _HalfDoneError):
-            for ticket in tickets:
-                self._commit_alone(ticket)
-
-    def _commit_alone(self, ticket: Ticket[Any]) -> None:
-        try:
-            self._commit([ticket])
-        except _NotBegunError as error:
-            ticket.fail(error.cause)
-        except (sqlite3.Error, MemoryError) as error:
-            ticket.fail(error)
-        except _HalfDoneError:
-            pass
-
-    def _commit(self, tickets: Sequence[Ticket[Any]]) -> None:
-        self._begin()
-        try:
-            for ticket in tickets:
-                ticket.run(self._connection)
+            self._begin()
+            try:
+                result = job(self._connection)
                 _check_open(self._connection)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            return _without_cursor(result)
 
     def _begin(self) -> None:
-        """Begin a transaction. Raises `_NotBegunError`.
+        """Begin a transaction.
 
         If another program has locked the file, only the first thread waits for the whole time, and
         later ones briefly until it is unlocked. Otherwise visitors who wait one after the other
@@ -181,15 +96,24 @@ class GroupCommit:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
-            self._be_patient(for_long=error.sqlite_errorcode != sqlite3.SQLITE_BUSY)
-            raise _NotBegunError(error) from error
-        self._be_patient(for_long=True)
+            self._set_busy_timeout(patient=error.sqlite_errorcode != sqlite3.SQLITE_BUSY)
+            raise
+        self._set_busy_timeout(patient=True)
 
-    def _be_patient(self, *, for_long: bool) -> None:
-        if self._locked is for_long:
-            self._locked = not for_long
-            wait = self._patience if for_long else LOCKED_MILLISECONDS
-            self._connection.execute(f"PRAGMA busy_timeout = {wait}")
+    def _set_busy_timeout(self, *, patient: bool) -> None:
+        if self._is_patient is not patient:
+            self._is_patient = patient
+            milliseconds = self._patience if patient else LOCKED_MILLISECONDS
+            self._connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+def _without_cursor(result: Result) -> Result:
+    """Return a result, or None for a cursor.
+
+    The connection has one statement for each text. A cursor that is freed later would reset its
+    statement while another thread uses it.
+    """
+    return cast("Result", None) if isinstance(result, sqlite3.Cursor) else result
 
 
 def nested(connection: sqlite3.Connection, job: Job[Result], *, savepoint: bool = True) -> Result:

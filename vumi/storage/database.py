@@ -1,8 +1,7 @@
 """The SQLite file: one writer that all threads share, and a pool of readers.
 
 A write is on the disk when `write` returns, and survives `kill -9` and a power cut, because the
-file uses a WAL with `synchronous = FULL`. The group commit (`vumi.storage.commits`) makes that
-cheap.
+file uses a WAL with `synchronous = FULL`.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +19,7 @@ from typing import Any, TypeVar
 from chalicelib import telemetry
 from chalicelib.storage.errors import Refused, Unavailable
 from vumi.storage.archive import sync_folder
-from vumi.storage.commits import GroupCommit, Job, nested
+from vumi.storage.commits import Job, Writer, nested
 from vumi.storage.file_format import FORMAT, FileFormat, version_of
 from vumi.storage.read_only import SHM, WAIT_SECONDS, WAL, beside, has_wal, open_read_only
 
@@ -94,8 +92,8 @@ class Database:
         self._corrupt = ""
         with _translate_errors():
             _make_or_examine(path, file_format, migrates=migrates)
-            self._writer = self._open()
-        self._commits = GroupCommit(self._writer)
+            self._connection = self._open()
+        self._writer = Writer(self._connection)
         try:
             self._set_up(migrates=migrates)
         except BaseException:
@@ -104,9 +102,9 @@ class Database:
 
     def _set_up(self, *, migrates: bool) -> None:
         with _translate_errors():
-            self._writer.execute("PRAGMA journal_mode = WAL")
-            self._writer.execute("PRAGMA synchronous = FULL")
-            self._writer.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
             if migrates:
                 self._migrate()
         self.write(self._format.examine)
@@ -114,24 +112,24 @@ class Database:
 
     def _migrate(self) -> None:
         """Migrate an older file, after a copy of it for those who want to go back."""
-        version = self._format.examine(self._writer, migrates=True)
+        version = self._format.examine(self._connection, migrates=True)
         if version == self._format.version:
             return
         copy = beside(self.path, f".format-{version}")
         try:
             with _replacing(copy) as kept_file:
-                self._writer.backup(kept_file)
+                self._connection.backup(kept_file)
                 kept_file.execute("PRAGMA journal_mode = DELETE")
-            self._format.migrate(self._writer)
+            self._format.migrate(self._connection)
         except sqlite3.Error as error:
-            stored, now = to_storage_error(error), version_of(self._writer)
+            stored, now = to_storage_error(error), version_of(self._connection)
             kept = f"; {copy.name} is its copy of before" if copy.exists() else ""
             raise type(stored)(
                 f"it has format {now}, and can't be migrated to {now + 1}: {stored}{kept}"
             ) from error
 
     def write(self, job: Job[Result], *, savepoint: bool = True) -> Result:
-        """Do a job in a transaction, alone or together with the jobs of other threads.
+        """Do a job in a transaction of its own, or in the one of the commit around it.
 
         Without a savepoint, a job that fails within a commit must undo itself, as one statement
         does, or may stay half-done.
@@ -140,33 +138,28 @@ class Database:
         sound = partial(self._while_sound, job)
         try:
             if inside is None:
-                return self._commits.run(sound)
+                return self._writer.run(sound)
             return nested(inside, sound, savepoint=savepoint)
         except sqlite3.Error as error:
             self._note(error)
             raise to_storage_error(error) from error
 
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
-        """Call a function whose writes, and those of other such functions, share one commit.
+        """Call a function whose writes share one commit. It sees its own writes.
 
-        It sees its own writes. Any thread may call it, in the context of the caller, and more than
-        once, until its writes are committed. Then its metrics are counted, once.
+        Its metrics are counted after the commit.
         """
 
         def job(connection: sqlite3.Connection) -> Result:
             outer = getattr(self._local, "inside", None)
             self._local.inside = connection
-            kept.clear()
             try:
-                return context.run(function)
+                return function()
             finally:
                 self._local.inside = outer
 
-        context, kept = copy_context(), list[Mapping[str, int]]()
-        context.run(telemetry.keep, kept)
-        result = self.write(job)
-        telemetry.count_kept(kept)
-        return result
+        with telemetry.counting_on_success():
+            return self.write(job)
 
     def map_in_commits(
         self, function: Callable[[Part], Result], parts: Iterable[Part], /
@@ -234,7 +227,7 @@ class Database:
         """Close every connection; the last one writes the WAL to the file."""
         for reader in self._readers:
             reader.close()
-        self._writer.close()
+        self._connection.close()
 
     def _while_sound(self, job: Job[Result], connection: sqlite3.Connection) -> Result:
         """Do a job; fail if the file is corrupt before or after it."""

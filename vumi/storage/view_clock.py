@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.counting.view import milliseconds, ulid_in
+from chalicelib.counting.view import ulid_in
+from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue

@@ -11,14 +11,18 @@ from dataclasses import asdict
 from functools import partial
 from typing import TypeAlias
 
-from chalicelib.resources import Resources
 from chalicelib.storage.items import text
 from chalicelib.storage.messages import log_malformed_record, parse_records
 from chalicelib.units import Seconds
-from chalicelib.wallets.archive import EntryRemoval, archive_entries, archive_malformed
+from chalicelib.wallets.archive import (
+    ArchiveResources,
+    EntryRemoval,
+    archive_entries,
+    archive_malformed,
+)
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Database
-from vumi.storage.table import Change, ChangeLog
+from vumi.storage.removals import Change, ChangeLog
 from vumi.workers.messages import IDLE_SECONDS
 
 HandleChanges: TypeAlias = Callable[[Sequence[Change]], Collection[Change]]
@@ -89,7 +93,7 @@ class ChangeDelivery:
         return RETRY_SECONDS if failed else 0.0
 
 
-def archive_changes(changes: Sequence[Change], resources: Resources) -> list[Change]:
+def archive_changes(changes: Sequence[Change], resources: ArchiveResources) -> list[Change]:
     """Archive removed entries of journals; return the changes to deliver again.
 
     Raises `StorageError`.

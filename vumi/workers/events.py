@@ -18,8 +18,8 @@ from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
 from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, event_id_in
+from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import group_in
-from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
@@ -60,13 +60,13 @@ def find_queue(body: str) -> str:
     return MILESTONES_QUEUE if is_milestone else TIMERS_QUEUE
 
 
-def sweep_step(resources: Resources) -> Seconds:
+def sweep_step(resources: EventResources) -> Seconds:
     """Sweep; return the time that may pass until the next sweep."""
     sweep_events(resources)
     return SWEEP_SECONDS
 
 
-def distribute_messages(bodies: Mapping[int, str], resources: Resources) -> list[int]:
+def distribute_messages(bodies: Mapping[int, str], resources: EventResources) -> list[int]:
     """Enqueue the events of groups; return the ids of the messages to deliver again."""
     return handle_messages(bodies, group_in, partial(distribute, resources=resources))
 
@@ -77,7 +77,7 @@ class EventWorker:
     `on_attempt` is called when an attempt has ended, because a step must settle it.
     """
 
-    def __init__(self, queue: SqliteQueue, resources: Resources, threads: int) -> None:
+    def __init__(self, queue: SqliteQueue, resources: EventResources, threads: int) -> None:
         self.on_attempt: Callable[[], None] = lambda: None
         self._queue = queue
         self._resources = resources

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import milliseconds, ulid_in
+from chalicelib.counting.view import ulid_in
 from chalicelib.storage.items import Key, number
+from chalicelib.ulids import milliseconds
 from chalicelib.units import Milliseconds, Seconds
 from chalicelib.wallets.wallet import ENTRY
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import any_expired, fetch, remove_expired
+from vumi.storage.removals import any_expired, remove_expired
+from vumi.storage.table import fetch
 
 BATCH_REMOVALS = 100
 """Removals in one transaction, so that no visitor waits long for it."""
@@ -55,11 +57,11 @@ class Expiry:
     def _remove(self, now: Seconds) -> int:
         return self._database.write(
             lambda connection: remove_expired(
-                connection, now, BATCH_REMOVALS, self._may_go(connection), _is_consumed
+                connection, now, BATCH_REMOVALS, self._removable(connection), _is_consumed
             )
         )
 
-    def _may_go(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
+    def _removable(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
         """Return a function that returns whether an expired item may go, in this transaction."""
         waiting = set(map(ulid_in, self._queue.bodies()))
 
@@ -67,7 +69,7 @@ class Expiry:
         def watermark(partition: str) -> Milliseconds:
             return number(fetch(connection, Key(partition, keys.SUMMARY)) or {}, "watermark")
 
-        def may_go(key: Key) -> bool:
+        def is_removable(key: Key) -> bool:
             if key.sk == keys.SEEN:
                 return key.pk.removeprefix(f"{keys.SEEN}#") not in waiting
             if not key.sk.startswith(keys.VIEW):
@@ -75,7 +77,7 @@ class Expiry:
             ulid = key.sk.removeprefix(keys.VIEW)
             return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
 
-        return may_go
+        return is_removable
 
 
 def _is_consumed(key: Key) -> bool:

@@ -11,20 +11,19 @@ from typing import TypeVar
 
 from chalicelib import telemetry
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
-from chalicelib.counting.view import View
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import View, ViewMessages
 from chalicelib.limits import Room
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records
 from vumi.resources import StandaloneResources
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import Change
+from vumi.storage.removals import Change
 
 Result = TypeVar("Result")
 
 
-class CommitViewQueue:
+class CommitBuffer:
     """The `ViewQueue` of one machine, which keeps the views of a common commit for the commit.
 
     Other views are sent as messages of `queue`.
@@ -56,7 +55,7 @@ class CommitViewQueue:
 class ViewWorker:
     """The worker that stores and folds views; each of its commits keeps its time in the file."""
 
-    def __init__(self, queue: CommitViewQueue, resources: StandaloneResources) -> None:
+    def __init__(self, queue: CommitBuffer, resources: StandaloneResources) -> None:
         self._queue = queue
         self._resources = resources
 

@@ -6,10 +6,8 @@ import pytest
 from botocore.exceptions import (
     BotoCoreError,
     ConnectionClosedError,
-    ConnectTimeoutError,
     EndpointConnectionError,
     NoCredentialsError,
-    NoRegionError,
     ParamValidationError,
     ReadTimeoutError,
     SSLError,
@@ -25,53 +23,29 @@ URL = "https://dynamodb.us-east-1.amazonaws.com/"
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("code", "status", "kind"),
     [
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "ThrottlingException",
-        "TransactionConflictException",
-        "TransactionInProgressException",
-        "InternalServerError",
-        "ServiceUnavailable",
-        "RequestThrottled",
+        ("ProvisionedThroughputExceededException", 400, Unavailable),
+        ("TransactionConflictException", 400, Unavailable),
+        ("RequestThrottled", 400, Unavailable),
+        ("Unheard", 500, Unavailable),
+        ("Unheard", 499, Refused),
+        ("ValidationException", 400, Refused),
+        ("AccessDeniedException", 400, Refused),
+        ("AWS.SimpleQueueService.NonExistentQueue", 400, Refused),
+        ("", 400, Refused),
     ],
 )
-def test_a_throttle_a_conflict_and_a_fault_of_the_service_are_unavailable(code: str) -> None:
-    assert type(meaning(client_error(code))) is Unavailable
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "ValidationException",
-        "AccessDeniedException",
-        "ResourceNotFoundException",
-        "ItemCollectionSizeLimitExceededException",
-        "UnrecognizedClientException",
-        "AWS.SimpleQueueService.NonExistentQueue",
-        "InvalidMessageContents",
-        "",
-    ],
-)
-def test_an_invalid_request_and_a_missing_right_are_refused(code: str) -> None:
-    assert type(meaning(client_error(code))) is Refused
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"), [(499, Refused), (500, Unavailable), (503, Unavailable)]
-)
-def test_an_unknown_error_of_the_server_is_unavailable(
-    status: int, kind: type[StorageError]
+def test_throttles_conflicts_and_faults_of_the_service_are_unavailable_and_others_refused(
+    code: str, status: int, kind: type[StorageError]
 ) -> None:
-    assert type(meaning(client_error("Unheard", status))) is kind
+    assert type(meaning(client_error(code, status))) is kind
 
 
 @pytest.mark.parametrize(
     ("code", "name"),
     [
         ("ThrottlingException", "ThrottlingException"),
-        ("AWS.SimpleQueueService.NonExistentQueue", "NonExistentQueue"),
         ("AWS.SimpleQueueService.RequestThrottled", "RequestThrottled"),
     ],
 )
@@ -80,26 +54,20 @@ def test_a_code_is_read_without_the_namespace_before_it(code: str, name: str) ->
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "kind"),
     [
-        EndpointConnectionError(endpoint_url=URL),
-        ConnectTimeoutError(endpoint_url=URL),
-        ReadTimeoutError(endpoint_url=URL),
-        ConnectionClosedError(endpoint_url=URL),
-        SSLError(endpoint_url=URL, error=OSError("handshake")),
+        (EndpointConnectionError(endpoint_url=URL), Unavailable),
+        (ReadTimeoutError(endpoint_url=URL), Unavailable),
+        (ConnectionClosedError(endpoint_url=URL), Unavailable),
+        (SSLError(endpoint_url=URL, error=OSError("handshake")), Unavailable),
+        (NoCredentialsError(), Refused),
+        (ParamValidationError(report="Key is missing"), Refused),
     ],
 )
-def test_an_unreachable_service_is_unavailable(error: BotoCoreError) -> None:
-    with pytest.raises(Unavailable), translate_errors():
-        raise error
-
-
-@pytest.mark.parametrize(
-    "error",
-    [NoCredentialsError(), NoRegionError(), ParamValidationError(report="Key is missing")],
-)
-def test_a_call_that_could_not_be_made_is_refused(error: BotoCoreError) -> None:
-    with pytest.raises(Refused), translate_errors():
+def test_an_unreachable_service_is_unavailable_and_a_call_that_could_not_be_made_refused(
+    error: BotoCoreError, kind: type[StorageError]
+) -> None:
+    with pytest.raises(kind), translate_errors():
         raise error
 
 

@@ -9,8 +9,6 @@ from typing import NoReturn
 import pytest
 
 from chalicelib.aws import http_authorizer, resources
-from chalicelib.http import tokens
-from chalicelib.http.authentication import key
 from chalicelib.storage.errors import Unavailable
 from simulation.aws_events import authorizer_event
 from simulation.memory_table import MemoryTable
@@ -55,18 +53,10 @@ def test_the_answer_names_the_caller_and_is_the_same_for_every_route(path: str) 
     assert ask(f"Bearer {USERS_TOKEN}", path) == of_user
 
 
-def test_a_revoked_token_is_refused(table: MemoryTable) -> None:
-    table.remove(key(tokens.digest(TOKEN)))
-    assert ask(f"Bearer {TOKEN}") == REFUSED
-
-
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
         ("", "missing"),
-        ("Bearer", "malformed"),
-        (f"Bearer {TOKEN[:19]}", "malformed"),
-        (f"Basic {TOKEN}", "malformed"),
         (f"Bearer {TOKEN},Bearer {TOKEN}", "malformed"),
     ],
 )

@@ -13,7 +13,7 @@ from botocore.exceptions import ChecksumError, ClientError
 from botocore.loaders import Loader
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.connections import Answer
+from chalicelib.aws.connections import HttpReply
 from chalicelib.aws.errors import meaning, translate_errors
 from chalicelib.aws.json_client import JsonClient, endpoint_of, json_client
 from chalicelib.settings import SettingsError
@@ -36,20 +36,20 @@ OLDER_CODE = {"x-amzn-query-error": "AWS.SimpleQueueService.NonExistentQueue;Sen
 class Recorder:
     """A transport with one answer, which records the requests."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HttpReply) -> None:
         self._answer = answer
         self.headers: list[Mapping[str, str]] = []
         self.bodies: list[bytes] = []
 
-    def __call__(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def __call__(self, headers: Mapping[str, str], body: bytes) -> HttpReply:
         self.headers.append(headers)
         self.bodies.append(body)
         return self._answer
 
 
-def answer(content: Mapping[str, Any] | str, status: int = 200, **headers: str) -> Answer:
+def answer(content: Mapping[str, Any] | str, status: int = 200, **headers: str) -> HttpReply:
     body = (content if isinstance(content, str) else json.dumps(content)).encode()
-    return Answer(status, {"x-amz-crc32": str(zlib.crc32(body)), **headers}, body)
+    return HttpReply(status, {"x-amz-crc32": str(zlib.crc32(body)), **headers}, body)
 
 
 def client(send: Recorder, service: str = "dynamodb", **environment: str) -> JsonClient:
@@ -143,7 +143,7 @@ def test_lambda_can_follow_a_message_to_the_function_that_it_invokes() -> None:
     ],
 )
 def test_an_answer_is_understood_as_botocore_does(
-    monkeypatch: pytest.MonkeyPatch, service: str, method: str, given: Answer
+    monkeypatch: pytest.MonkeyPatch, service: str, method: str, given: HttpReply
 ) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
@@ -165,7 +165,7 @@ class _Body:
         return [self._content]
 
 
-def _response(given: Answer) -> AWSResponse:
+def _response(given: HttpReply) -> AWSResponse:
     raw: Any = _Body(given.body)
     headers: Any = given.headers
     return AWSResponse("https://aws.example", given.status, headers, raw)
@@ -187,7 +187,7 @@ def _outcome(client: Any, method: str, request: Mapping[str, Any]) -> Any:
 
 
 def test_a_damaged_answer_is_unavailable() -> None:
-    damaged = Answer(200, {"x-amz-crc32": "1"}, b"{}")
+    damaged = HttpReply(200, {"x-amz-crc32": "1"}, b"{}")
     with pytest.raises(ChecksumError, match="crc32"):
         client(Recorder(damaged)).query()
     with pytest.raises(Unavailable), translate_errors():
@@ -196,7 +196,7 @@ def test_a_damaged_answer_is_unavailable() -> None:
 
 def test_an_error_of_a_proxy_is_unavailable() -> None:
     """It has no JSON."""
-    proxy = Answer(503, {}, b"<html>Service Unavailable</html>")
+    proxy = HttpReply(503, {}, b"<html>Service Unavailable</html>")
     with pytest.raises(Unavailable, match=r"An error occurred \(503\)"), translate_errors():
         client(Recorder(proxy)).query()
 

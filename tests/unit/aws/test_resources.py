@@ -12,8 +12,8 @@ import pytest
 
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import AwsResources, uncollected
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.aws.resources import AwsResources, gc_disabled
+from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import SettingsError
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
@@ -116,6 +116,6 @@ def test_a_function_needs_only_the_settings_of_what_it_uses() -> None:
 
 
 def test_the_collector_is_off_during_the_block_and_on_afterwards() -> None:
-    with uncollected():
+    with gc_disabled():
         assert not gc.isenabled()
     assert gc.isenabled()

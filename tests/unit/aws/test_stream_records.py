@@ -46,7 +46,7 @@ def test_a_marker_that_ttl_removed_has_its_badge_and_its_mark() -> None:
     )
 
 
-@pytest.mark.parametrize("badge_id", ["USER#x", "a#b", "WINDOW#1#x", "#", "it's", "日本"])
+@pytest.mark.parametrize("badge_id", ["a#b", "WINDOW#1#x", "日本"])
 def test_the_badge_is_the_whole_text_after_the_mark(badge_id: str) -> None:
     parsed = parse(marker_record(1, badge_id, MARK))
     assert parsed is not None
@@ -70,15 +70,10 @@ def test_a_new_marker_is_no_removal(name: str) -> None:
     ("pk", "sk"),
     [
         ("USER#octocat", "VIEWS"),
-        ("USER#octocat", "VIEW#01KKP4AWD00000000000000000"),
-        ("USER#octocat", "OWNER"),
-        ("USER#octocat", "DAY#2026-03-14"),
         ("USER#WINDOW#1#x", "VIEWS"),
         ("SEEN#01KKP4AWD00000000000000000", "SEEN"),
         ("WINDOWS", "VIEWS"),
-        ("TIMER#1", "TIMER"),
         ("TIMER#1", "WINDOW"),
-        ("HEALTH", "HEALTH"),
     ],
 )
 def test_another_removed_item_is_no_marker(pk: str, sk: str) -> None:
@@ -99,7 +94,6 @@ def test_a_record_without_the_time_of_its_removal_has_0() -> None:
         {},
         without("eventName"),
         without("dynamodb"),
-        record(dynamodb={}),
         record(dynamodb=None),
         keyed({"N": "1"}, {"S": "WINDOW"}),
         keyed({"S": 1}, {"S": "WINDOW"}),
@@ -109,8 +103,6 @@ def test_a_record_without_the_time_of_its_removal_has_0() -> None:
         keyed({"S": "WINDOW##octocat"}, {"S": "WINDOW"}),
         numbered(None),
         numbered(111),
-        numbered(""),
-        numbered("-1"),
         numbered("1.5"),
         numbered("\u0661"),
         numbered("1" * 41),
@@ -119,12 +111,6 @@ def test_a_record_without_the_time_of_its_removal_has_0() -> None:
 def test_a_record_with_unexpected_values_is_malformed(malformed: dict[str, Any]) -> None:
     with pytest.raises(MalformedError, match=r"^expected a stream record of this table: "):
         parse(malformed)
-
-
-def test_a_value_that_is_no_record_is_malformed() -> None:
-    nothing: Any = None
-    with pytest.raises(MalformedError):
-        parse(nothing)
 
 
 # ---- entries of journals
@@ -146,12 +132,6 @@ def image(**changed: Any) -> dict[str, Any]:
     return changing
 
 
-def entry_numbered(sequence: object) -> dict[str, Any]:
-    changed = entry()
-    changed["dynamodb"]["SequenceNumber"] = sequence
-    return changed
-
-
 def test_a_removed_entry_has_its_wallet_and_its_sequence_number() -> None:
     removal = EntryRemoval.of(TRANSFER.item(ALICE), 1, 1_767_225_600.0)
     parsed = entry_removal(entry())
@@ -163,39 +143,23 @@ def test_a_removed_entry_has_its_wallet_and_its_sequence_number() -> None:
     "other",
     [
         entry(eventName="INSERT"),
-        entry(eventName="MODIFY"),
-        events.removal(1, f"WALLET#{ALICE}", "WALLET"),
         events.removal(1, f"WALLET#{ALICE}", "NONCE#1"),
         events.removal(1, "USER#a", "TX#1"),
-        events.removal(1, "USER#a", "VIEW#1"),
-        events.removal(1, "TIMER#a", "TIMER"),
     ],
 )
 def test_another_change_is_no_entry(other: dict[str, Any]) -> None:
     assert entry_removal(other) is None
 
 
-def test_any_service_may_remove_an_entry() -> None:
-    deleted = entry()
-    del deleted["userIdentity"]
-    assert entry_removal(deleted) == entry_removal(entry())
-
-
 @pytest.mark.parametrize(
     "malformed",
     [
         {},
-        entry(dynamodb={}),
         events.removal(1, f"WALLET#{ALICE}", "TX#1"),
         image(SK=None),
         image(amount=None),
         image(amount={"N": "0.5"}),
-        image(nonce={"NULL": True}),
         image(more={"BOOL": True}),
-        entry_numbered(None),
-        entry_numbered(1),
-        entry_numbered(""),
-        entry_numbered("1" * 41),
     ],
 )
 def test_an_entry_with_unexpected_values_is_malformed(malformed: dict[str, Any]) -> None:

@@ -22,18 +22,8 @@ GREY, WHITE = "#555555", "#fcfcfc"
 
 
 def test_the_logos_most_used_in_readmes_are_included() -> None:
-    wanted = """
-        github gitlab python javascript typescript react angular svelte nodedotjs npm docker
-        kubernetes go openjdk kotlin swift c cplusplus dotnet html5 css markdown git gnubash vite
-        django flask fastapi sqlite mongodb redis googlecloud discord telegram x youtube mastodon
-        pypi anaconda jupyter pytorch tensorflow arduino archlinux ubuntu obsidian notion
-        linux postgresql mysql perl lua elixir laravel rubyonrails spring express nextdotjs jest
-        elasticsearch apachekafka grafana circleci travisci codecov helm ansible terraform netlify
-        vercel cloudflare macos android homebrew yarn pnpm nuget rubygems gradle apachemaven kofi
-        bluesky matrix reddit stackoverflow vim intellijidea readthedocs webassembly raspberrypi
-    """
-    assert set(wanted.split()) <= set(logos.names())
-    assert None not in map(logos.find, wanted.split())
+    wanted = ("github", "gitlab", "python", "javascript", "react", "docker", "go", "linux", "kofi")
+    assert None not in map(logos.find, wanted)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +98,6 @@ def test_a_title_and_its_slug_find_the_same_logo(title: str, slug: str) -> None:
 @pytest.mark.parametrize("name", ["", " ", "-", "nosuchlogo", "../logos", "vuedotjs", "\ud800"])
 def test_an_unknown_name_finds_no_logo(name: str) -> None:
     assert logos.find(name) is None
-
-
-@given(st.text(st.characters()))
-def test_any_name_finds_an_included_logo_or_none(name: str) -> None:
-    found = logos.find(name)
-    assert found is None or found in map(logos.find, logos.names())
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,6 @@ def test_the_line_is_after_the_message_and_inside_the_badge(style: str) -> None:
     }
 
 
-@styles
-def test_a_badge_without_a_line_is_drawn_as_before(style: str) -> None:
-    assert "; last" not in draw(replace(BADGE, style=style))
-    assert 'stroke-width="1.2"' not in draw(replace(BADGE, style=style))
-
-
 @pytest.mark.parametrize(
     "color", ["blue", "yellow", "brightgreen", "white", "black", "orange", "grey", "#888", "f0f"]
 )

@@ -197,9 +197,6 @@ def test_halves_have_their_colours() -> None:
         for half in elements(Badge("views", "1,234", "red", "navy", "flat-square"), "rect")
     ]
     assert fills == [(None, "41", "#000080"), ("41", "41", "#dd4343")]
-
-
-def test_a_badge_is_blue_and_grey_by_default() -> None:
     left, right = elements(Badge("views", "1", style="flat-square"), "rect")
     assert (left.attrib["fill"], right.attrib["fill"]) == ("#555555", "#007ec6")
 
@@ -213,13 +210,6 @@ def test_text_is_dark_where_the_half_is_light(style: str) -> None:
     )
     assert "#333" in fills
     assert ("#ccc" in drawn) == (style in {"flat", "plastic"})
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_without_a_label_there_is_only_the_message(style: str) -> None:
-    badge = Badge("", "1,234", style=style)
-    assert texts(badge) == ["1,234"]
-    assert parse(draw(badge)).attrib["aria-label"] == "1,234"
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -314,12 +304,6 @@ def test_ids_are_shared_by_none_but_the_same_badge(one: Badge, other: Badge) -> 
     assert one == other or not first & second
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("one", ["&", '"', "<", "W", "日", "😀", "\U000e0041", "ﷺ", "ŉ", "ΐ"])
-def test_100_characters_of_whatever_kind_stay_below_4_kb(style: str, one: str) -> None:
-    assert len(draw(Badge(one * 50, one * 50, style=style)).encode()) <= 4096
-
-
 @given(st.text(st.characters(), max_size=100), st.integers(0, 100), styles)
 def test_100_characters_of_any_kinds_stay_below_4_kb(text: str, cut: int, style: str) -> None:
     badge = Badge(text[:cut], text[cut:], "yellow", "white", style)
@@ -353,7 +337,9 @@ def said(badge: Badge) -> list[str | None]:
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("one", ["&", "W", "😀", "\U000e0041", "ŉ"])
 def test_the_longest_label_count_and_unknown_logo_stay_below_4_kb(style: str, one: str) -> None:
-    most = options.Options(base=options.MAX_BASE, format="comma").message(options.MAX_BASE)
+    most = options.CountFormat({"base": [str(options.MAX_BASE)], "format": ["comma"]}).message(
+        options.MAX_BASE
+    )
     logo = "x" * options.MAX_LOGO
     badge = Badge(one * options.MAX_LABEL, most, "yellow", "white", style, logo)
     assert len(draw(badge).encode()) <= 4096
@@ -380,22 +366,10 @@ def test_an_unknown_logo_is_left_out_with_the_reason() -> None:
     assert said(Badge("views", "1")) == []
 
 
-def test_a_logo_that_is_left_out_for_its_licence_says_so() -> None:
-    assert said(Badge("views", "1", logo="rust")) == [
-        "Without the logo rust: its licence (CC-BY-SA-4.0) limits its use."
-    ]
-
-
 def test_an_own_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason() -> None:
     own = Logo("#000000", f'<path d="{"M0 0" * 1_000}"/>', "0 0 8 8")
     assert said(Badge("views", "1", logo=own)) == [
         "Without your logo: the badge would have more than 4096 bytes."
-    ]
-
-
-def test_the_reason_for_a_missing_logo_is_escaped() -> None:
-    assert said(Badge("views", "1", logo="<b>&\0")) == [
-        "Without the logo <b>&: it is not one of the included logos."
     ]
 
 
@@ -439,35 +413,10 @@ def test_only_texts_whose_letters_touch_are_stretched(style: str) -> None:
     assert adjusted[0]
 
 
-BOLD_FONTS = {
-    # advances of a digit, a comma and a point, and the smallest space between two digits
-    "Helvetica": (556, 278, 278, 20),
-    "Liberation Sans": (556, 278, 278, 20),
-    "Roboto": (574, 245, 291, 54),
-    "DejaVu Sans Condensed": (626, 342, 342, 81),
-    "DejaVu Sans": (696, 380, 380, 91),
-}
-"""The bold fonts that draw `social`, in thousandths of the size.
-
-Helvetica, which Arial and Helvetica Neue follow in these, from Adobe's metrics of its core fonts;
-the others from Liberation Sans 1.07.4, Roboto 2.138 and DejaVu 2.37. macOS, iOS and Windows have
-one of the first kind, most Linux systems Liberation Sans, Android Roboto, and small Linux systems
-DejaVu.
-"""
-COUNTS = ["0", "7", "42", "128", "1,234", "98.7", "12,345", "1,234,567", "12,345,678,901"]
-
-
-@pytest.mark.parametrize("font", BOLD_FONTS)
-@pytest.mark.parametrize("count", COUNTS)
-def test_digits_of_a_social_badge_keep_their_space_in_every_font(font: str, count: str) -> None:
-    digit, comma, point, space = BOLD_FONTS[font]
-    advances = [{",": comma, ".": point}.get(char, digit) for char in count]
-    text = elements(Badge("views", count, style="social"), "text")[-1]
-    squeeze = float(text.attrib["textLength"]) / (sum(advances) * 11 / 1000)
-    # The whole digit is scaled, so the space between two is scaled and not used up.
-    assert text.attrib["lengthAdjust"] == "spacingAndGlyphs"
-    assert squeeze * space > 0
-    assert squeeze >= {"DejaVu Sans": 0.77, "DejaVu Sans Condensed": 0.85}.get(font, 0.94)
+def test_digits_of_a_social_badge_are_scaled_as_a_whole() -> None:
+    """So the space between two is scaled too, and not used up by a font that is wider."""
+    for text in elements(Badge("views", "1,234", style="social"), "text"):
+        assert text.attrib["lengthAdjust"] == "spacingAndGlyphs"
 
 
 def test_letters_that_touch_are_not_set_apart() -> None:

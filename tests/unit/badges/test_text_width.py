@@ -15,7 +15,6 @@ from chalicelib.badges.text_width import EMOJI, Face, advances, joins, width
 
 EM = 11.0
 """The width of a square at 11 px."""
-LATIN = st.text(st.sampled_from([chr(code) for code in range(0x20, 0x7F)]))
 
 
 def verdana(text: str) -> float:
@@ -27,7 +26,6 @@ def verdana(text: str) -> float:
     [
         ("views", 31, 29),
         ("1,234", 31, 27),
-        ("iiiiiiiiii", 31, 29),
         ("WWWWWWWWWW", 109, 103),
         ("The quick brown fox jumps over the lazy dog", 251, 235),
         ("Fix Schwyz quäkt Jürgen blöd vom Paß", 217, 205),
@@ -66,16 +64,6 @@ def test_a_word_is_the_sum_of_its_letters() -> None:
     # v, i, e, w, s in hundredths of a pixel
     assert advances("views", Face.VERDANA) == [651, 302, 655, 900, 573]
     assert verdana("views") == pytest.approx(30.81)
-
-
-@given(LATIN, LATIN)
-def test_two_words_are_as_long_as_each_and_the_space(one: str, other: str) -> None:
-    assert verdana(f"{one} {other}") == pytest.approx(verdana(one) + 3.87 + verdana(other))
-
-
-@given(LATIN, st.floats(min_value=1, max_value=100))
-def test_width_grows_with_size(text: str, size: float) -> None:
-    assert width(text, Face.VERDANA, size) == pytest.approx(verdana(text) * size / 11)
 
 
 @pytest.mark.parametrize("letter", ["é", "ñ", "ǎ", "ệ", "Å", "ё", "ї", "ά", "ş", "ǖ"])
@@ -119,9 +107,7 @@ def test_invisible_characters_have_no_width(unseen: str) -> None:
         ("浏览次数", 4),
         ("你好，世界！", 6),
         ("こんにちは", 5),
-        ("カタカナ", 4),
         ("ｶﾀｶﾅ", 4 / 2),
-        ("１２３", 3),
         ("한국어", 3 * 0.92),
         ("가힣", 2 * 0.92),
         ("\u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165", 3 * 0.92),  # the same in letters
@@ -137,12 +123,8 @@ def test_east_asian_characters_fill_squares(text: str, squares: float) -> None:
     ("text", "emoji"),
     [
         ("😀", 1),
-        ("👀🔥", 2),
-        ("⭐", 1),
         ("❤️", 1),
-        ("☀️", 1),
         ("👍🏽", 1),
-        ("✋🏽", 1),
         ("👩‍💻", 1),
         ("👨‍👩‍👧‍👦", 1),
         ("🏳️‍🌈", 1),
@@ -158,26 +140,17 @@ def test_an_emoji_of_several_characters_has_one_width(text: str, emoji: int) -> 
     assert verdana(text) == pytest.approx(emoji * 1.25 * EM)
 
 
-def test_an_emoji_leaves_the_rest_of_the_text_as_it_is() -> None:
-    assert verdana("a👩‍💻b") == pytest.approx(verdana("ab") + 1.25 * EM)
-
-
 @pytest.mark.parametrize(
     ("text", "ems"),
     [  # as Chromium draws them with DejaVu Sans and Noto Sans
         ("שלום", 2.21),
         ("מספר הצפיות", 5.86),
-        ("ברוכים הבאים", 5.94),
         ("مرحبا", 2.31),
         ("المشاهدات", 4.63),
-        ("السلام عليكم", 5.46),
-        ("صفحه", 2.54),
         ("پاکستان", 3.29),
         ("नमस्ते", 2.11),
         ("हिन्दी", 1.88),
-        ("धन्यवाद", 2.82),
         ("สวัสดี", 2.25),
-        ("จำนวนผู้เข้าชม", 5.70),
         ("ຂອບໃຈ", 3.12),
         ("አማርኛ", 2.42),
         ("ᏣᎳᎩ", 2.57),

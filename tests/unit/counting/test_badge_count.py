@@ -6,17 +6,16 @@ import pytest
 
 from bench.metered_table import item_bytes
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.counting import badge_count, ids, keys
+from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import READ_UNIT_BYTES, Count, page_size
-from chalicelib.counting.storing import Store
 from chalicelib.counting.summary import Day, Summary
-from chalicelib.counting.view import View, earliest, latest
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import View, ViewMessages
 from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
+from chalicelib.ulids import earliest, latest
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
@@ -25,12 +24,11 @@ from simulation.views import (
     AT_NOON,
     BADGE,
     WINDOWS,
+    counting,
     fold,
     put_summary,
     put_views,
     shown,
-    store,
-    summary,
     ulid,
     view,
 )
@@ -83,40 +81,6 @@ def test_a_view_of_the_watermarks_own_millisecond_is_in_the_count(
     place = keys.view(BADGE, earliest(AT_NOON + 1) if after else latest(AT_NOON))
     table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
     assert shown(table) == live
-
-
-def test_views_count_before_the_badge_has_a_summary(table: SqliteTable) -> None:
-    many(table, 5)
-    assert read(table)[0].live == 5
-
-
-def test_expired_views_count_until_they_are_folded(table: SqliteTable) -> None:
-    place = keys.view(BADGE, ulid())
-    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
-    assert shown(table) == 1
-
-
-def test_only_views_of_the_badge_itself_count(table: SqliteTable) -> None:
-    many(table, 3)
-    put_views(table, AT_NOON, badge_id="octocat2")
-    put_views(table, AT_NOON, badge_id="octo")
-    pk = keys.partition(BADGE)
-    table.put_all([{"PK": pk, "SK": "DAY#2026-03-14", "views": 9}, {"PK": pk, "SK": "OWNER"}])
-    assert read(table)[0].live == 3
-
-
-def test_a_history_of_a_thousand_days_hides_neither_count_nor_views(table: SqliteTable) -> None:
-    pk = keys.partition(BADGE)
-    table.put_all([{"PK": pk, "SK": f"DAY#{day:04}", "views": 1} for day in range(1_000)])
-    put_summary(table, count=1_000)
-    many(table, 2)
-    assert shown(table) == 1_000 + 2
-
-
-def test_an_id_like_a_sort_key_is_an_id_like_any_other(table: SqliteTable) -> None:
-    put_views(table, AT_NOON, AT_NOON, badge_id="VIEW#x")
-    put_views(table, AT_NOON, badge_id="USER#VIEW#x")
-    assert shown(table, "VIEW#x") == 2
 
 
 def test_days_and_owner_sort_before_the_views_and_these_before_the_summary() -> None:
@@ -179,10 +143,6 @@ def test_a_page_is_as_many_items_as_one_read_unit_reads(badge_id: str) -> None:
     assert bytes_of_page(badge_id, items) <= 4_096 < bytes_of_page(badge_id, items + 1) + reserve
 
 
-def test_the_longest_id_leaves_place_for_a_view() -> None:
-    assert page_size("x" * ids.MAX_BYTES) >= 2
-
-
 @pytest.mark.parametrize(("with_summary", "views"), [(True, PAGE - 1), (False, PAGE)])
 @pytest.mark.parametrize("more", [-1, 0, 1, 250])
 def test_only_a_page_full_of_live_views_is_followed_by_a_count(
@@ -227,19 +187,6 @@ def test_a_badge_counts_8000_live_views_and_is_read_no_further(
     assert read(table)[0].live == live
 
 
-def test_a_fold_between_the_two_reads_shows_neither_more_nor_less(table: SqliteTable) -> None:
-    many(table, 150)
-
-    def fold_all(method: str) -> None:
-        if method == "count":
-            assert fold(table, NOON + 900) == 150
-
-    between = FaultyTable(table, before_read=fold_all)
-    assert badge_count.read(between, BADGE).shown == 150
-    assert read(table)[0].summary.count == 150
-    assert shown(table) == 150
-
-
 # ---- the view that is taken
 
 
@@ -262,11 +209,6 @@ def test_a_view_is_later_than_the_watermark_that_its_visitor_read(
     """Both in milliseconds after noon, where the clock is."""
     put_summary(table, watermark=AT_NOON + watermark)
     assert make_view(table, NOON).milliseconds == AT_NOON + at
-
-
-def test_a_view_of_another_name_is_one_of_the_badge(table: SqliteTable) -> None:
-    put_summary(table, "mona", alias=BADGE)
-    assert badge_count.read(table, "mona").view(WINDOWS, NOON).badge_id == BADGE
 
 
 @pytest.mark.parametrize(
@@ -298,13 +240,6 @@ def test_the_lowest_ulid_of_a_window_is_in_it_and_that_of_the_next_is_not(
     place = keys.view(BADGE, earliest(AT_NOON + after))
     table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
     assert make_view(table, NOON).first is first
-
-
-def test_a_folded_view_of_the_window_makes_no_view_a_later_one(table: SqliteTable) -> None:
-    """Its marker is gone; after a reset, the watermark is ahead of the clock."""
-    put_views(table, AT_NOON)
-    put_summary(table, watermark=AT_NOON + 5_000)
-    assert make_view(table, NOON + 1).first
 
 
 def test_the_window_of_a_view_is_that_of_its_own_time_not_of_the_clock(table: SqliteTable) -> None:
@@ -363,42 +298,17 @@ def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
 # ---- taking it
 
 
-def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> bool:
-    return badge_count.take(
-        one, ViewMessages(queue), lambda: Store(table, WINDOWS, lambda: NOON, map)
-    )
-
-
-def test_a_view_is_taken_by_the_queue(table: SqliteTable) -> None:
-    queue = FakeQueue()
-    assert take(table, view(), queue) is True
-    assert [View.from_message(body) for body in queue.bodies] == [view()]
-    assert table.query(keys.partition(BADGE), limit=10) == []
+def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> None:
+    badge_count.take(one, ViewMessages(queue), lambda: counting(table, NOON))
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no such queue")])
 def test_a_view_that_the_queue_fails_is_stored_directly_with_its_marker(
     table: SqliteTable, failure: StorageError
 ) -> None:
-    assert take(table, view(), FakeQueue(failure)) is False
+    take(table, view(), FakeQueue(failure))
     assert shown(table) == 1
     assert table.get(keys.marker(BADGE, int(NOON) + 300)) is not None
-
-
-def test_a_hot_view_that_the_queue_fails_is_counted_directly(table: SqliteTable) -> None:
-    assert take(table, view(hot=True), FakeQueue(Unavailable("throttled"))) is False
-    assert summary(table)["count"] == 1
-
-
-@pytest.mark.parametrize("hot", [False, True])
-def test_a_message_taken_by_a_queue_that_failed_is_the_view_stored_directly(
-    table: SqliteTable, *, hot: bool
-) -> None:
-    queue = FakeQueue(Unavailable("no answer"), after=True)
-    assert not take(table, view(hot=hot), queue)
-    delivered = [View.from_message(body) for body in queue.bodies]
-    assert store(table, *delivered) == {}
-    assert shown(table) == 1
 
 
 def test_a_view_that_queue_and_table_fail_is_an_error_for_its_visitor_and_never_shown(

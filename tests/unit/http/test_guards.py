@@ -10,6 +10,7 @@ import pytest
 from chalicelib.api import TABLE
 from chalicelib.http import query
 from chalicelib.http.dispatch import dispatch, handle
+from chalicelib.http.fields import Field, Options
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.limits import Action
@@ -31,13 +32,21 @@ def draw(failure: Exception, request: Request) -> Response:
     return Response(200, body=f"{request.path}: {failure}".encode())
 
 
+class Known(Options):
+    """Options with names that a wrong one is near to."""
+
+    color = Field(str, {}, default="")
+    label = Field(str, {}, default="")
+    label_color = Field(str, {}, name="labelColor", default="")
+
+
 PATH = "/{name}"
 ROUTES = RouteTable(
     (
         Route("GET", PATH, answer, on_failure=draw),
         *(Route(method, PATH, answer) for method in ("POST", "PUT", "PATCH", "DELETE")),
         Route("POST", "/any", answer, from_any_site=True),
-        Route("GET", "/options", answer, options=("color", "label", "labelColor")),
+        Route("GET", "/options", answer, options=Known),
         Route("GET", "/tokenless", answer),
         Route("GET", "/page", answer, options=ANY_OPTIONS),
         Route("GET", "/tokens", answer, Authentication.TOKEN),
@@ -48,7 +57,7 @@ ROUTES = RouteTable(
 
 
 def ask(
-    method: str = "POST", path: str = "/x", resources: Resources | None = None, **headers: str
+    method: str = "POST", path: str = "/x", resources: GivenResources | None = None, **headers: str
 ) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request(method, path, headers={"host": HOST, **named}, client=CLIENT)
@@ -264,15 +273,6 @@ def test_a_route_of_a_feature_that_is_switched_off_says_so_before_it_asks_for_a_
     message = json.loads(response.body)["error"]["message"]
     assert message == "events are switched off in this deployment: EVENTS=off"
     assert refusal(ask("GET", "/timers", without(Feature.WALLETS))) == (401, "unauthorized")
-
-
-def test_a_feature_has_all_routes_under_its_paths_and_badges_have_none() -> None:
-    for route in TABLE.routes:
-        of_events = route.path.startswith(("/timers", "/echoAtTime", "/api/v1/events"))
-        expected = Feature.EVENTS if of_events else None
-        if route.path.startswith("/api/v1/wallets"):
-            expected = Feature.WALLETS
-        assert route.feature == expected
 
 
 def test_a_server_with_a_router_of_its_own_refuses_the_route_too() -> None:

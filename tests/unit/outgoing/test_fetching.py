@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.outgoing.addresses import Allowed, BadNetworkError
 from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, fetcher_of
-from chalicelib.outgoing.http_client import Answer, CallError, HttpClient
+from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply
 from chalicelib.settings import Settings
 from simulation.resolver import Names
 
@@ -23,10 +23,10 @@ URL = "https://host.example/.vu-mi"
 class FakeClient:
     """A client with one answer, or a failure; `calls` records its requests."""
 
-    answer: Callable[[], Answer]
+    answer: Callable[[], HttpReply]
     calls: list[tuple[str, str, Mapping[str, str]]] = field(default_factory=list)
 
-    def call(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+    def call(self, method: str, url: str, headers: Mapping[str, str]) -> HttpReply:
         self.calls.append((method, url, headers))
         return self.answer()
 
@@ -36,14 +36,14 @@ def fetcher(anywhere: FakeClient, listed: FakeClient | None = None) -> GuardedFe
 
 
 def test_a_file_is_fetched_by_one_get() -> None:
-    client = FakeClient(lambda: Answer(200, "", b"line\n"))
+    client = FakeClient(lambda: HttpReply(200, "", b"line\n"))
     assert fetcher(client).fetch(URL, is_listed=False) == b"line\n"
     assert client.calls == [("GET", URL, {"Accept-Encoding": "identity"})]
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> None:
-    anywhere, listed = (FakeClient(lambda: Answer(200, "", b"")) for _ in range(2))
+    anywhere, listed = (FakeClient(lambda: HttpReply(200, "", b"")) for _ in range(2))
     fetcher(anywhere, listed).fetch(URL, is_listed=is_listed)
     assert (len(anywhere.calls), len(listed.calls)) == (1 - is_listed, int(is_listed))
 
@@ -51,28 +51,28 @@ def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> N
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (Answer(404, "", b"secret"), "there is no file (answered 404)"),
-        (Answer(410, "", b"secret"), "there is no file (answered 410)"),
-        (Answer(204, "", b""), "answered 204"),
-        (Answer(301, "", b"secret"), "answered 301, and redirects are not followed"),
-        (Answer(429, "", None), "answered 429"),
-        (Answer(500, "", b"secret"), "answered 500"),
-        (Answer(200), "the file can't be read to its end, or is longer than 64 KiB"),
+        (HttpReply(404, "", b"secret"), "there is no file (answered 404)"),
+        (HttpReply(410, "", b"secret"), "there is no file (answered 410)"),
+        (HttpReply(204, "", b""), "answered 204"),
+        (HttpReply(301, "", b"secret"), "answered 301, and redirects are not followed"),
+        (HttpReply(429, "", None), "answered 429"),
+        (HttpReply(500, "", b"secret"), "answered 500"),
+        (HttpReply(200), "the file can't be read to its end, or is longer than 64 KiB"),
     ],
 )
-def test_anything_else_is_said_without_its_content(answer: Answer, found: str) -> None:
+def test_anything_else_is_said_without_its_content(answer: HttpReply, found: str) -> None:
     with pytest.raises(FetchError) as failure:
         fetcher(FakeClient(lambda: answer)).fetch(URL, is_listed=False)
     assert str(failure.value) == found
 
 
 def test_a_failure_of_the_network_is_said_and_leaves_the_slot_free() -> None:
-    def fail() -> Answer:
-        raise CallError("no answer within 5 s")
+    def fail() -> HttpReply:
+        raise CallError("no response within 5 s")
 
     one = fetcher(FakeClient(fail))
     for _ in range(2):
-        with pytest.raises(FetchError, match="no answer within 5 s"):
+        with pytest.raises(FetchError, match="no response within 5 s"):
             one.fetch(URL, is_listed=False)
 
 
@@ -80,10 +80,10 @@ def fetch_while_held(held: Sequence[tuple[str, bool]], url: str, *, is_listed: b
     """Fetch a file while other fetches, each of a URL that may be listed, are under way."""
     left = iter([*held, (url, is_listed)])
 
-    def answer() -> Answer:
+    def answer() -> HttpReply:
         if following := next(left, None):
-            return Answer(200, "", one.fetch(following[0], is_listed=following[1]))
-        return Answer(200, "", b"line")
+            return HttpReply(200, "", one.fetch(following[0], is_listed=following[1]))
+        return HttpReply(200, "", b"line")
 
     one = fetcher(FakeClient(answer))
     first, listed = next(left)
@@ -128,11 +128,6 @@ def test_more_fetches_of_one_host_or_of_all_unlisted_ones_are_refused(
     with pytest.raises(BusyError) as refusal:
         fetch_while_held(held, url, is_listed=is_listed)
     assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "10"})
-
-
-def test_a_fetch_leaves_its_slots_free() -> None:
-    one = fetcher(FakeClient(lambda: Answer(200, "", b"")))
-    assert [one.fetch(URL, is_listed=False) for _ in range(9)] == [b""] * 9
 
 
 def test_only_hosts_of_the_operator_may_be_private() -> None:

@@ -16,7 +16,7 @@ from chalicelib.outgoing.urls import (
     STRANGERS_SLOTS,
     BadUrlError,
     Record,
-    Unreachable,
+    UnreachableError,
     Url,
     check_url,
     permitted,
@@ -257,7 +257,7 @@ def test_a_name_that_does_not_resolve_is_unreachable() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     for resolver in (unknown, Names([])):
-        with pytest.raises(Unreachable, match=r"example\.com does not resolve"):
+        with pytest.raises(UnreachableError, match=r"example\.com does not resolve"):
             permitted(NAMED, NOTHING, resolver)
 
 
@@ -268,7 +268,7 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for() -> None:
         released.wait()
         return []
 
-    with pytest.raises(Unreachable, match="not resolved in time"):
+    with pytest.raises(UnreachableError, match="not resolved in time"):
         permitted(NAMED, NOTHING, stuck, seconds=0.01)
     released.set()
 
@@ -293,7 +293,7 @@ def test_names_of_strangers_that_hang_hold_few_threads_until_they_are_resolved()
         return []
 
     def refusal() -> str:
-        with pytest.raises(Unreachable) as refused:
+        with pytest.raises(UnreachableError) as refused:
             permitted(url, NOTHING, partial(resolve_for_stranger, stuck), 0.005)
         return str(refused.value)
 

@@ -156,12 +156,6 @@ def test_the_reader_of_the_file_can_not_use_it(world: World) -> None:
     assert world.owner() == {}
 
 
-def test_the_file_of_one_id_does_not_prove_another(world: World) -> None:
-    world.publish(proof("octocat/hell0"))
-    with pytest.raises(NotProvenError):
-        world.prove(proof())
-
-
 # ---- its limits
 
 
@@ -176,13 +170,6 @@ def test_an_id_is_looked_for_once_in_ten_seconds(world: World) -> None:
     world.wait(1)
     assert world.prove(proof())
     assert len(world.host.asked) == 2
-
-
-def test_another_id_is_looked_for_immediately(world: World) -> None:
-    with pytest.raises(NotProvenError):
-        world.prove(proof())
-    with pytest.raises(NotProvenError):
-        world.prove(proof("octocat/other"))
 
 
 def test_a_stranger_who_asks_all_the_time_does_not_lock_the_owner_out(world: World) -> None:
@@ -267,15 +254,6 @@ def test_a_badge_without_an_owner_can_be_proven(world: World, attributes: dict[s
     assert shown(world.table, ID) == count
 
 
-def test_a_badge_with_live_views_alone_can_be_proven(world: World) -> None:
-    store(world.table, badge_count.read(world.table, ID).view(WINDOWS, NOON))
-    world.publish(proof())
-    assert world.prove(proof())
-    assert shown(world.table, ID) == 1
-    fold(world.table, NOON + 3_600, ID)
-    assert shown(world.table, ID) == 1
-
-
 def test_a_deleted_badge_can_be_proven_and_begins_from_0(world: World) -> None:
     secret = claiming.claim(world.table, ID, 7, NOON).secret
     owned = finding.authenticate(world.table, ID, secret)
@@ -297,23 +275,6 @@ def test_a_repeated_request_has_the_same_answer_without_a_search(world: World) -
     world.host.lines = []
     assert [world.prove(proof()) for _ in range(3)] == [proof().secret] * 3
     assert len(world.host.asked) == 1
-
-
-def test_a_proof_with_a_digest_sets_the_secret_of_the_owner(world: World) -> None:
-    world.publish(proof())
-    assert world.prove(proof(own_digest=digest("my own"))) == ""
-    assert finding.authenticate(world.table, ID, "my own").badge_id == ID
-
-
-def test_a_lost_secret_is_replaced_by_another_proof(world: World) -> None:
-    world.publish(proof())
-    lost = world.prove(proof())
-    world.wait()
-    world.publish(proof(key="l" * 43))
-    secret = world.prove(proof(key="l" * 43))
-    assert finding.authenticate(world.table, ID, secret).proven == ID
-    with pytest.raises(WrongSecretError):
-        finding.authenticate(world.table, ID, lost)
 
 
 def test_a_claim_that_was_proven_is_never_void(world: World) -> None:
@@ -400,15 +361,6 @@ def test_a_view_that_was_stored_under_the_alias_counts_once_for_the_name_asked_f
     assert [shown(renamed.table, name) for name in (ID, "new/name")] == [7, 1]
 
 
-def test_the_current_name_is_the_newest_that_is_left(renamed: World) -> None:
-    rename(renamed, ID, "owner", "third/name")
-    prove(renamed, "third/name")
-    assert names_of(renamed, ID, "third/name") == [(ID, "new/name"), ("third/name",)]
-    prove(renamed, "new/name")
-    assert names_of(renamed, ID, "new/name") == [(ID,), ("new/name",)]
-    rename(renamed, ID, "owner", "fourth/name")
-
-
 def test_the_owner_proves_a_name_for_the_badge_with_the_digest_of_its_secret(
     renamed: World,
 ) -> None:
@@ -470,18 +422,6 @@ def test_a_badge_that_nobody_owns_is_taken_by_any_name(renamed: World) -> None:
     claiming.release(renamed.table, ID)
     secret = prove(renamed, "new/name")
     assert finding.authenticate(renamed.table, ID, secret).names == (ID, "new/name")
-
-
-@pytest.mark.parametrize("name", [ID, "new/name"])
-def test_a_proof_whose_answer_is_lost_has_the_same_answer_again(renamed: World, name: str) -> None:
-    table = renamed.table
-    renamed.table = FaultyTable(table, after_write=raising(None, None, Unavailable("no answer")))
-    with pytest.raises(Unavailable):
-        prove(renamed, name)
-    renamed.table = table
-    before = renamed.table.items.copy()  # type: ignore[attr-defined]
-    assert renamed.prove(proof(name)) == proof(name).secret
-    assert renamed.table.items == before  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", [ID, "new/name"])

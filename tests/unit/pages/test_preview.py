@@ -84,12 +84,6 @@ def test_one_view_is_singular() -> None:
     assert [any(any(row[last_letter]) for row in name) for name in names] == [False, True]
 
 
-def test_every_character_of_a_count_has_a_glyph() -> None:
-    for power in range(19):
-        preview.draw(10**power * 12 // 10, NO_DAYS)
-    assert all(len(rows) == 7 for rows in preview.GLYPHS.values())
-
-
 PALETTE = ("#000000", "#ff8000", "#0102ff")
 ROWS = [b"\x00\x01\x02", b"\x02\x02\x00"]
 
@@ -99,8 +93,3 @@ def test_each_square_has_its_colour_and_size(scale: int) -> None:
     picture = decode(preview.encode_png(ROWS, PALETTE, scale))
     expected = [bytes(index for index in row for _ in range(scale)) for row in ROWS]
     assert picture == Picture(PALETTE, [row for row in expected for _ in range(scale)])
-
-
-def test_sixteen_colours_are_possible() -> None:
-    palette = tuple(f"#{index:06x}" for index in range(16))
-    assert decode(preview.encode_png([bytes(range(16))], palette, 2)).palette == palette

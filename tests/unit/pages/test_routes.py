@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -11,11 +9,9 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chalicelib.counting import keys
-from chalicelib.counting.view_queue import ViewMessages
+from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.writes import Put
@@ -194,13 +190,6 @@ def test_a_frozen_badge_says_so(world: World, frozen: int) -> None:
     assert ("frozen" in world.ask().text) == bool(frozen)
 
 
-def test_a_renamed_badge_has_a_page_under_each_name(world: World) -> None:
-    world.fill(DAYS, "2026-11-20")
-    put_summary(world.table, "later", alias="a/b")
-    assert numbers(world.page("later")) == numbers(world.page("a/b"))
-    assert world.page("later").texts["bdi"] == ["later"]
-
-
 def test_the_chart_has_the_requested_days(world: World) -> None:
     world.fill({"2026-11-16": 30}, "2026-11-20")
     page = world.page(days="2")
@@ -244,19 +233,6 @@ def check_id(page: Page, badge_id: str, plain: Page) -> None:
 def test_a_hostile_id_is_only_text(world: World) -> None:
     check_id(world.page(HOSTILE), HOSTILE, world.page("plain"))
     assert "<script" not in world.ask(HOSTILE).text
-
-
-@given(
-    st.text(
-        st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs"))
-        | st.sampled_from("<>\"'&$"),
-        min_size=1,
-        max_size=60,
-    ).filter(lambda text: text.isprintable() and text.isascii() and text.strip() == text)
-)
-def test_any_id_is_only_text(badge_id: str) -> None:
-    world = World()
-    check_id(world.page(badge_id), badge_id, world.page("plain"))
 
 
 def test_it_links_to_this_server_only(world: World) -> None:
@@ -317,9 +293,6 @@ def test_the_picture_is_a_png_that_no_cache_stores(world: World) -> None:
     ("headers", "public_url", "root"),
     [
         ({}, "", f"http://{HOST}/"),
-        ({"x_forwarded_proto": "https"}, "", f"https://{HOST}/"),
-        ({"x_forwarded_proto": "javascript"}, "", f"http://{HOST}/"),
-        ({"host": "[::1]:8000"}, "", "http://[::1]:8000/"),
         ({"host": '"><script>'}, "https://other.example/base/", "https://other.example/base/"),
     ],
 )
@@ -330,11 +303,6 @@ def test_the_lines_name_the_public_url(
     page = world.page(headers=headers)
     assert page.meta("og:url") == f"{root}s?id=a%2Fb"
     assert page.lines[0].startswith(f"[![views]({root}api/v1/views.svg?id=a%2Fb)](")
-
-
-@pytest.mark.parametrize("host", ['"><script>', "a b", "a/b", "a@b", "a:b"])
-def test_a_malformed_host_is_refused(world: World, host: str) -> None:
-    assert world.ask(headers={"host": host}).refusal == (400, "bad_request")
 
 
 # ---- errors
@@ -353,15 +321,3 @@ def test_errors_have_the_usual_form(world: World, route: str) -> None:
 
     world.table.before_read = fail
     assert world.ask("owner/name", route).refusal == (503, "unavailable")
-
-
-def test_a_process_that_only_draws_badges_does_not_import_the_page() -> None:
-    script = (
-        "import sys; import chalicelib.pages.routes; print([name for name in sys.modules"
-        " if name in ('string', 'zlib', 'html') or"
-        " name.endswith(('badge_page', 'preview', 'png', 'history', 'public_url', 'http.page'))])"
-    )
-    done = subprocess.run(  # noqa: S603  our own words
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert "chalicelib" not in done.stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,12 +30,6 @@ class Calls:
         if self.made <= self._failures:
             raise Unavailable(f"failure {self.made}")
         return "done"
-
-
-def test_a_successful_call_is_made_once_without_a_wait() -> None:
-    time, calls = FakeTime(), Calls(failures=0)
-    assert time.retry().call(calls) == "done"
-    assert (calls.made, time.slept) == (1, [])
 
 
 def test_waits_double_up_to_the_cap() -> None:
@@ -97,11 +89,6 @@ def test_quick_errors_are_retried_until_the_budget_is_spent() -> None:
     assert calls.made == 3
 
 
-def test_a_first_try_is_made_with_any_budget() -> None:
-    time, calls = FakeTime(), Calls(failures=0)
-    assert time.retry(budget=0.0).call(calls) == "done"
-
-
 def test_the_slowest_calls_end_before_the_timeout_of_a_badge() -> None:
     """shields.io waits for 3.5 s, and a GET makes up to three calls: two reads and a send.
 
@@ -125,8 +112,3 @@ def test_no_try_begins_after_the_budget_or_the_last_try(
         time.now += takes
     assert 1 <= len(started) <= attempts
     assert all(at <= budget + ROUNDING for at in started[1:])
-
-
-def test_the_result_of_an_operation_is_returned() -> None:
-    answers: list[Callable[[], object]] = [lambda: None, lambda: 0, lambda: "text"]
-    assert [FakeTime().retry().call(answer) for answer in answers] == [None, 0, "text"]

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from chalicelib.events.event import message
 from chalicelib.settings import Settings
+from chalicelib.storage.ports import Message
 from tests import event_loop
 from vumi.engine import Engine
 from vumi.resources import MayWait
-from vumi.workers.events import MILESTONES_QUEUE
+from vumi.workers.events import MILESTONES_QUEUE, TIMERS_QUEUE
 
+DEFAULT = Settings()
 OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
 OF_EVENTS = {"distribute_timers", "fire_timers", "sweep_timers"}
+
+
+@contextmanager
+def prepared(folder: Path, settings: Settings = DEFAULT) -> Iterator[Engine]:
+    engine = Engine(folder, settings)
+    try:
+        engine.prepare()
+        yield engine
+    finally:
+        engine.stop()
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (Settings(), OF_VIEWS | OF_EVENTS),
+        (DEFAULT, OF_VIEWS | OF_EVENTS),
         (Settings(events=False), OF_VIEWS),
         (Settings(wallets=False), OF_VIEWS | OF_EVENTS),
     ],
@@ -31,31 +45,25 @@ def test_events_that_are_switched_off_are_not_delivered_but_journals_are_archive
     tmp_path: Path, settings: Settings, expected: set[str]
 ) -> None:
     """TTL removes entries of journals in any case, and the archive must get them."""
-    engine = Engine(tmp_path, settings)
-    try:
-        engine.prepare()
+    with prepared(tmp_path, settings) as engine:
         before = {thread.name for thread in threading.enumerate()}
         engine.start()
         started = {thread.name for thread in threading.enumerate()} - before
-    finally:
-        engine.stop()
     assert started & (OF_VIEWS | OF_EVENTS) == expected
 
 
 def test_a_message_of_a_milestone_is_queued_apart(tmp_path: Path) -> None:
     """The sweep sends it to the queue of all deliveries."""
-    engine = Engine(tmp_path, Settings())
-    try:
-        engine.prepare()
-        engine.resources.delivery_queue.send(message("milestone-1"))
-        assert engine.read("SELECT queue FROM messages") == [(MILESTONES_QUEUE,)]
-    finally:
-        engine.stop()
+    bodies = [message("milestone-1"), message("milestone-2"), message("b")]
+    with prepared(tmp_path) as engine:
+        engine.resources.delivery_queue.send(bodies[0])
+        engine.resources.delivery_queue.send_all([Message(one) for one in bodies[1:]])
+        found = engine.read("SELECT queue, body FROM messages ORDER BY id")
+    queues = [MILESTONES_QUEUE, MILESTONES_QUEUE, TIMERS_QUEUE]
+    assert found == list(zip(queues, bodies, strict=True))
 
 
 def test_no_request_waits_for_the_network_on_the_event_loop(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, Settings())
-
     async def on_event_loop() -> None:
         with pytest.raises(MayWait):
             _ = engine.resources.resolver
@@ -63,8 +71,5 @@ def test_no_request_waits_for_the_network_on_the_event_loop(tmp_path: Path) -> N
             _ = engine.resources.fetcher
         await asyncio.to_thread(lambda: engine.resources.fetcher)
 
-    try:
-        engine.prepare()
+    with prepared(tmp_path) as engine:
         event_loop.run(on_event_loop())
-    finally:
-        engine.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from vumi.operate.check.check import check_rights
 from vumi.operate.check.report import Finding, note, ok, wrong
 from vumi.storage.database import FILE
 from vumi.storage.private_files import UnsafeFileError
+from vumi.tokens import FIRST_FILE
 
 
 @pytest.fixture
@@ -32,20 +34,20 @@ def test_a_private_folder_is_correct(folder: Path) -> None:
     refuse_foreign(folder)
 
 
-@pytest.mark.parametrize("mode", ["755", "750", "710", "701", "770", "2770"])
-def test_rights_of_others_are_noted_with_the_fix(folder: Path, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "report"),
+    [
+        *((mode, note) for mode in ("755", "750", "710", "701", "770", "2770")),
+        *((mode, wrong) for mode in ("777", "1777", "702")),
+    ],
+)
+def test_rights_of_others_are_reported_with_the_fix(
+    folder: Path, mode: str, report: Callable[[str], Finding]
+) -> None:
+    """A folder that everybody can write is wrong."""
     folder.chmod(int(mode, 8))
-    assert check(folder) == [
-        note(f"other users have rights to {folder}/ (mode {mode}): run `chmod -R go= {folder}`")
-    ]
-
-
-@pytest.mark.parametrize("mode", ["777", "1777", "702"])
-def test_a_folder_that_everybody_can_write_is_wrong(folder: Path, mode: str) -> None:
-    folder.chmod(int(mode, 8))
-    assert check(folder) == [
-        wrong(f"other users have rights to {folder}/ (mode {mode}): run `chmod -R go= {folder}`")
-    ]
+    said = f"other users have rights to {folder}/ (mode {mode}): run `chmod -R go= {folder}`"
+    assert check(folder) == [report(said)]
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -98,14 +100,10 @@ def test_root_may_work_on_the_folder_of_another_user_but_not_serve_it(folder: Pa
     )
 
 
-def test_other_files_in_the_folder_are_ignored(folder: Path) -> None:
+def test_of_other_files_in_the_folder_the_token_of_the_first_start_is_noted(folder: Path) -> None:
     (folder / "lost+found").symlink_to("/")
-    assert check(folder) == [ok(f"no other user has rights to {folder}/")]
-
-
-def test_the_token_of_the_first_start_is_noted(folder: Path) -> None:
-    (folder / "first-token").touch()
-    path = folder / "first-token"
-    assert check(folder)[1:] == [
-        note(f"{path} has the token of the first start: store it elsewhere, and remove it")
+    (path := folder / FIRST_FILE).touch()
+    assert check(folder) == [
+        ok(f"no other user has rights to {folder}/"),
+        note(f"{path} has the token of the first start: store it elsewhere, and remove it"),
     ]

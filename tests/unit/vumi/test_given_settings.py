@@ -1,4 +1,4 @@
-"""The settings that an operator gave: their precedence, their sources and their errors."""
+"""The settings that an operator gave: their precedence, sources, forms in a file, and errors."""
 
 from __future__ import annotations
 
@@ -9,94 +9,168 @@ import pytest
 
 from chalicelib.events.webhooks import signing
 from chalicelib.settings import SettingsError
-from vumi.given_settings import MASK, GivenSettings, SettingInForce
+from simulation.logs import logged_events
+from vumi.given_settings import FORMS, MASK, GivenSettings
+from vumi.settings import known_settings
+
+KNOWN = known_settings()
+SECRET = "whsec_c2VjcmV0"  # noqa: S105  a value that no message may have
 
 
-def given(folder: Path, content: str, **environment: str) -> GivenSettings:
-    path = folder / "settings.toml"
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "settings.toml"
+
+
+def given(path: Path, content: str, **environment: str) -> GivenSettings:
     path.write_text(content)
     return GivenSettings.read({"SETTINGS": str(path), **environment})
 
 
-def refusal(settings: GivenSettings) -> str:
+def refusal(path: Path, content: str, **environment: str) -> str:
+    """Return the error of a file, which it calls FILE."""
     with pytest.raises(SettingsError) as refused:
-        settings.parse()
-    return str(refused.value)
+        given(path, content, **environment).parse()
+    return str(refused.value).replace(str(path), "FILE")
 
 
 def test_the_environment_takes_precedence_over_the_file_and_it_over_the_default(
-    tmp_path: Path,
+    path: Path,
 ) -> None:
-    settings = given(tmp_path, 'PORT = 1\nDATA = "x"\nEVENTS = false', PORT="2", DATA="").parse()
+    settings = given(path, 'PORT = 1\nDATA = "x"\nEVENTS = false', PORT="2", DATA="").parse()
     assert (settings.port, settings.folder, settings.product.events) == (2, Path("x"), False)
     assert settings.product.retention_seconds == 3_600
-
-
-def test_without_a_file_the_environment_is_all() -> None:
     settings = GivenSettings.read({"PORT": "2", "SETTINGS": ""}).parse()
     assert (settings.port, settings.host) == (2, "127.0.0.1")
 
 
-def test_each_setting_in_force_has_its_source_and_no_secret(tmp_path: Path) -> None:
+def test_each_setting_in_force_has_its_source_and_no_secret(path: Path) -> None:
     content = 'HOST = "::1"\nWEBHOOK_SECRETS = ["whsec_x"]\nIDS = []'
-    found = given(tmp_path, content, PORT="2", GRACE_SECONDS="").in_force()
-    by_name = {one.name: one for one in found}
-    path = str(tmp_path / "settings.toml")
-    for expected in (
-        SettingInForce("HOST", "::1", path),
-        SettingInForce("PORT", "2", "environment"),
-        SettingInForce("GRACE_SECONDS", "600", "default"),
-        SettingInForce("RETENTION_SECONDS", "3600", "default"),
-        SettingInForce("WEBHOOK_SECRETS", MASK, path),
-        SettingInForce("API_TOKEN_DIGESTS", "", "default"),
-        SettingInForce("IDS", "", "default"),
-        SettingInForce("SETTINGS", path, "environment"),
-    ):
-        assert by_name[expected.name] == expected
+    found = given(path, content, PORT="2", GRACE_SECONDS="").in_force()
+    by_name = {one.name: (one.value, one.source) for one in found}
+    expected = {
+        "HOST": ("::1", str(path)),
+        "PORT": ("2", "environment"),
+        "GRACE_SECONDS": ("600", "default"),
+        "RETENTION_SECONDS": ("3600", "default"),
+        "WEBHOOK_SECRETS": (MASK, str(path)),
+        "API_TOKEN_DIGESTS": ("", "default"),
+        "IDS": ("", "default"),
+        "SETTINGS": (str(path), "environment"),
+    }
+    assert expected.items() <= by_name.items()
     assert "TABLE_NAME" not in by_name
 
 
-def test_an_error_names_the_file_only_if_the_setting_is_from_it(tmp_path: Path) -> None:
-    path = tmp_path / "settings.toml"
+def test_an_error_names_the_file_only_if_the_setting_is_from_it(path: Path) -> None:
     message = "PORT must be a whole number from 0 to 65535, not '70000'"
-    assert refusal(given(tmp_path, "PORT = 70000")) == f"{path}: {message}"
-    assert refusal(given(tmp_path, "PORT = 1", PORT="70000")) == message
-    assert refusal(GivenSettings.read({"PORT": "70000"})) == message
+    assert refusal(path, "PORT = 70000") == f"FILE: {message}"
+    assert refusal(path, "PORT = 1", PORT="70000") == message
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("content", "message"),
     [
-        ("WEBHOOK_SECRETS", '["whsec_short"]', "WEBHOOK_SECRETS: secret 1 must be"),
-        ("PROOFS", '["octocat"]', "PROOFS must be off, or PATTERN=URL"),
-        ("WEBHOOK_ALLOW", '["10.0.0.1/8"]', "WEBHOOK_ALLOW must be comma-separated networks"),
-        ("TRUSTED_PROXIES", '["proxy"]', "TRUSTED_PROXIES must be networks like"),
-        ("RETENTION_SECONDS", "700", "RETENTION_SECONDS must be at least 1500"),
+        ('WEBHOOK_SECRETS = ["whsec_short"]', "FILE: WEBHOOK_SECRETS: secret 1 must be"),
+        ('PROOFS = ["octocat"]', "FILE: PROOFS must be off, or PATTERN=URL"),
+        ('WEBHOOK_ALLOW = ["10.0.0.1/8"]', "FILE: WEBHOOK_ALLOW must be comma-separated networks"),
+        ('TRUSTED_PROXIES = ["proxy"]', "FILE: TRUSTED_PROXIES must be networks like"),
+        ("RETENTION_SECONDS = 700", "FILE: RETENTION_SECONDS must be at least 1500"),
+        ("PROT = 1", "FILE: 'PROT' is no setting of one machine; did you mean PORT?"),
+        ("port = 1", "FILE: 'port' is no setting of one machine; did you mean PORT?"),
+        ("xyz = 1", "FILE: 'xyz' is no setting of one machine; docs/settings.md lists all"),
+        ('"a\\nb" = 1', "FILE: 'a\\nb' is no setting of one machine; docs/settings.md lists all"),
+        ("[server]\nPORT = 1", "FILE: 'server' is no setting of one machine; docs/settings.md"),
+        ('TABLE_NAME = "x"', "FILE: 'TABLE_NAME' is no setting of"),
+        ('SETTINGS = "other.toml"', "FILE: 'SETTINGS' is no setting of"),
+        ("PORT = 1\nHOST 127.0.0.1\n", "SETTINGS: FILE is not valid TOML: "),
+        (f'WEBHOOK_SECRETS = "{SECRET}"', "FILE: WEBHOOK_SECRETS must be a list of strings"),
+        (f'WEBHOOK_SECRETS = ["{SECRET},"]', "FILE: WEBHOOK_SECRETS must be a list of strings"),
+        (f'WEBHOOK_SECRET = "{SECRET}"', "FILE: 'WEBHOOK_SECRET' is no setting of one machine"),
+        (f'WEBHOOK_SECRETS = ["{SECRET}"', "SETTINGS: FILE is not valid TOML: "),
+        (f"WEBHOOK_SECRETS = {SECRET}", "SETTINGS: FILE is not valid TOML: "),
+        (f'IDS = ["{SECRET}"]\nIDS = ["{SECRET}"]', "SETTINGS: FILE is not valid TOML: "),
     ],
 )
-def test_an_error_of_any_check_names_the_file(
-    tmp_path: Path, name: str, content: str, message: str
+def test_a_wrong_file_is_refused_with_the_fix_and_without_a_secret(
+    path: Path, content: str, message: str
 ) -> None:
-    refused = refusal(given(tmp_path, f"{name} = {content}"))
-    assert refused.startswith(f"{tmp_path / 'settings.toml'}: {message}")
+    refused = refusal(path, content)
+    assert refused.startswith(message)
+    assert SECRET not in refused
     assert "whsec_short" not in refused
 
 
-def test_the_file_itself_is_not_a_setting_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="'SETTINGS' is no setting of"):
-        given(tmp_path, 'SETTINGS = "other.toml"')
+def test_a_file_that_cannot_be_read_is_named(path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        GivenSettings.read({"SETTINGS": str(path)})
+    assert str(refused.value) == f"SETTINGS: {path} can't be read: No such file or directory"
+    path.write_bytes(b'PORT = 1\nHOST = "\xe9"')
+    with pytest.raises(SettingsError, match="is not valid TOML"):
+        GivenSettings.read({"SETTINGS": str(path)})
 
 
 @pytest.mark.parametrize(
-    ("content", "logged"),
-    [(f'WEBHOOK_SECRETS = ["{signing.new_secret()}"]', 1), ("PORT = 1", 0)],
-    ids=["with a secret", "without"],
+    ("line", "text"),
+    [
+        ('HOST = "::1"', "::1"),
+        ("PORT = 9_000", "9000"),
+        ("EVENTS = false", "off"),
+        ("EVENTS = true", "on"),
+        ('IDS = ["owner/*", "a b"]', "owner/*,a b"),
+        ("IDS = []", ""),
+        ("RETRY_SECONDS = [5, 30]", "5,30"),
+        ('EVENT_QUEUES = ["mails", "orders"]', "mails,orders"),
+        (
+            '[EVENT_QUEUES]\nmails = "https://sqs/1?a=b"\norders = ""',
+            "mails=https://sqs/1?a=b,orders=",
+        ),
+    ],
 )
-def test_only_a_file_with_secrets_has_to_be_private(
-    tmp_path: Path, content: str, logged: int, caplog: pytest.LogCaptureFixture
+def test_a_value_is_the_text_of_the_environment(path: Path, line: str, text: str) -> None:
+    assert list(given(path, line).of_file.values()) == [text]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HOST", "1"),
+        ("HOST", '["127.0.0.1"]'),
+        ("HOST", '"a\\u0000b"'),
+        ("PORT", '"8000"'),
+        ("PORT", "80.5"),
+        ("PORT", "true"),
+        ("EVENTS", '"on"'),
+        ("EVENTS", "1"),
+        ("IDS", '"owner/*"'),
+        ("IDS", '["a,b"]'),
+        ("IDS", "[1]"),
+        ("IDS", '{ a = "b" }'),
+        ("RETRY_SECONDS", '["5"]'),
+        ("RETRY_SECONDS", "[true]"),
+        ("RETRY_SECONDS", "5"),
+        ("EVENT_QUEUES", '"mails"'),
+        ("EVENT_QUEUES", "{ mails = 1 }"),
+        ("EVENT_QUEUES", '{ "a=b" = "" }'),
+        ("EVENT_QUEUES", '{ mails = "https://a,orders" }'),
+        ("DATA", "2026-11-22"),
+    ],
+)
+def test_a_value_of_another_form_is_refused_by_name(path: Path, name: str, value: str) -> None:
+    message = f"FILE: {name} must be {FORMS[KNOWN[name].form]}"
+    assert refusal(path, f"{name} = {value}") == message
+
+
+@pytest.mark.parametrize(("mode", "logged"), [(0o600, 0), (0o640, 0), (0o644, 1), (0o602, 1)])
+def test_a_file_of_secrets_with_rights_of_all_users_is_logged(
+    path: Path, mode: int, logged: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = given(tmp_path, content)
-    (tmp_path / "settings.toml").chmod(0o644)
-    with caplog.at_level(logging.WARNING, "vu-mi"):
-        settings.warn_of_readers()
-    assert [one.message for one in caplog.records] == ["settings_file_not_private"] * logged
+    """A group has its rights from the operator."""
+    path.touch(mode)
+    path.chmod(mode)
+    given(path, "PORT = 1").warn_of_readers()
+    assert logged_events(caplog) == [], "it has no secret"
+    given(path, f'WEBHOOK_SECRETS = ["{signing.new_secret()}"]').warn_of_readers()
+    fields = {"file": str(path), "mode": f"{mode:o}", "fix": f"chmod o= {path}"}
+    expected = (logging.WARNING, "settings_file_not_private", fields)
+    assert logged_events(caplog) == [expected] * logged

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from chalicelib.http import tokens
@@ -14,7 +18,7 @@ from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 from vumi.cli.program import execute
-from vumi.tokens import FIRST, TokenError, TokenStore
+from vumi.tokens import FIRST, FIRST_FILE, TokenError, TokenStore, show_first
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -121,31 +125,33 @@ def test_a_name_that_two_tokens_have_revokes_none(table: MemoryTable, store: Tok
 
 
 @pytest.mark.parametrize("wanted", ["", "on", "One", "0123456", "f" * 64, "f" * 65, "token"])
-def test_an_unknown_name_revokes_nothing(store: TokenStore, wanted: str) -> None:
-    store.create("one")
-    with pytest.raises(TokenError, match=f"no token has the name '{wanted}' or a digest that"):
-        store.revoke(wanted)
+def test_an_unknown_name_and_seven_digits_of_a_digest_revoke_nothing(
+    store: TokenStore, wanted: str
+) -> None:
+    digest = tokens.digest(store.create("one"))
+    for given in (wanted, digest[:7]):
+        with pytest.raises(TokenError, match=f"no token has the name '{given}' or a digest that"):
+            store.revoke(given)
     assert len(store.read_all()) == 1
 
 
-def test_seven_digits_of_a_digest_are_too_few(store: TokenStore) -> None:
-    digest = tokens.digest(store.create("one"))
-    with pytest.raises(TokenError):
-        store.revoke(digest[:7])
+NAME = "the name of a token must be 1 to 64 letters, digits"
+UUID = "a user must be a UUID, .*, not "
 
 
-@pytest.mark.parametrize("name", ["", " ", "a b", "-a", "a" * 65, "ü", "a\n", "a/b"])
-def test_a_wrong_name_is_refused(store: TokenStore, name: str) -> None:
-    with pytest.raises(TokenError, match="the name of a token must be 1 to 64 letters, digits"):
-        store.create(name)
-    assert store.read_all() == []
-
-
-@pytest.mark.parametrize("user", ["eva", USER[:-1], f"{USER}0", USER.replace("-", "")])
-def test_a_wrong_user_is_refused(store: TokenStore, user: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "user", "message"),
+    [
+        *((name, "", NAME) for name in ("", " ", "a b", "-a", "a" * 65, "ü", "a\n", "a/b")),
+        *(("eva", user, UUID) for user in ("eva", USER[:-1], f"{USER}0", USER.replace("-", ""))),
+    ],
+)
+def test_a_wrong_name_or_user_is_refused(
+    store: TokenStore, name: str, user: str, message: str
+) -> None:
     """A text that is no UUID must not make an operator's token."""
-    with pytest.raises(TokenError, match=f"a user must be a UUID, .*, not '{user}'"):
-        store.create("eva", user)
+    with pytest.raises(TokenError, match=message):
+        store.create(name, user)
     assert store.read_all() == []
 
 
@@ -167,3 +173,37 @@ def test_the_first_token_is_created_unless_an_operator_has_one(
     assert len(store.read_all()) == 2
     store.revoke(tokens.digest(first))
     assert store.create_first()
+
+
+TOKEN = "the-first-token"  # noqa: S105  an example
+
+
+class Terminal(io.StringIO):
+    """A stream that a person reads."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_the_token_and_no_file_has_it(tmp_path: Path) -> None:
+    terminal = Terminal()
+    show_first(TOKEN, terminal, tmp_path)
+    assert terminal.getvalue() == f"Token for events and wallets, shown this once: {TOKEN}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("plant", [None, Path.symlink_to, Path.hardlink_to])
+def test_any_other_stream_names_a_file_that_only_its_owner_can_read(
+    tmp_path: Path, plant: Callable[[Path, Path], None] | None
+) -> None:
+    """A planted file does not get the token."""
+    path, other, stream = tmp_path / FIRST_FILE, tmp_path / "other", io.StringIO()
+    other.touch(mode=0o666)
+    if plant:
+        plant(path, other)
+    show_first(TOKEN, stream, tmp_path)
+    assert stream.getvalue() == (
+        f"Token for events and wallets: in {path}; store it elsewhere, and remove the file\n"
+    )
+    assert (path.read_text(), other.read_text()) == (f"{TOKEN}\n", "")
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ulid import ULID
 
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Delete, Write
+from chalicelib.ulids import to_number
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
@@ -29,10 +29,10 @@ from chalicelib.wallets.ledger import (
 )
 from chalicelib.wallets.wallet import (
     HOT_SECONDS,
-    Answer,
     Entry,
     Posting,
     PostingOutcome,
+    PostingResult,
     nonce,
     wallet,
 )
@@ -74,10 +74,10 @@ class Bank:
         partition = wallets.PARTITION + wallet_id
         return self.table.query(partition, first="TX#", last="TX#~", limit=99)
 
-    def answer(self, posting: Posting) -> Answer | None:
+    def answer(self, posting: Posting) -> PostingResult | None:
         """Return the stored answer of the posting's nonce, if there is one."""
         item = self.table.get(nonce(posting))
-        return None if item is None else Answer.of(item, posting)
+        return None if item is None else PostingResult.of(item, posting)
 
     @property
     def balances(self) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def test_a_late_retry_moves_nothing(bank: Bank, days: int) -> None:
     assert [bank.deposit(100), bank.transfer(30)] == first
     with pytest.raises(RefusedError) as again:
         bank.transfer(71, "transfer-2")
-    assert again.value.answer == refused.value.answer
+    assert again.value.result == refused.value.result
     with pytest.raises(NonceReusedError):
         bank.deposit(101)
     assert bank.balances == (70, 30)
@@ -182,7 +182,7 @@ def test_a_wallet_can_transfer_its_balance_and_no_more(bank: Bank) -> None:
     bank.deposit(100)
     with pytest.raises(RefusedError, match="has 100 millionths") as refused:
         bank.transfer(101)
-    answer = refused.value.answer
+    answer = refused.value.result
     assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 100)
     bank.transfer(100, "transfer-2")
     assert bank.balances == (0, 100)
@@ -200,11 +200,11 @@ def test_a_balance_has_a_maximum(bank: Bank) -> None:
     bank.deposit(MAX_BALANCE)
     with pytest.raises(RefusedError, match=f"this has {MAX_BALANCE}") as refused:
         bank.deposit(1, "deposit-2")
-    assert refused.value.answer.outcome is PostingOutcome.BALANCE_LIMIT
+    assert refused.value.result.outcome is PostingOutcome.BALANCE_LIMIT
     bank.deposit(1, "deposit-3", to=bank.b)
     with pytest.raises(RefusedError) as refused:
         bank.transfer(MAX_BALANCE)
-    answer = refused.value.answer
+    answer = refused.value.result
     assert (answer.outcome, answer.balance) == (PostingOutcome.BALANCE_LIMIT, 1)
     assert bank.balances == (MAX_BALANCE, 1)
 
@@ -214,7 +214,7 @@ def test_a_lack_of_funds_is_reported_before_a_full_target(bank: Bank) -> None:
     bank.deposit(MAX_BALANCE, "deposit-2", to=bank.b)
     with pytest.raises(RefusedError) as refused:
         bank.transfer(6)
-    answer = refused.value.answer
+    answer = refused.value.result
     assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 5)
 
 
@@ -313,14 +313,14 @@ def test_a_refused_deposit_stays_refused_after_a_withdrawal(bank: Bank) -> None:
     bank.transfer(1)
     with pytest.raises(RefusedError) as again:
         bank.deposit(1, "deposit-2")
-    assert again.value.answer == first.value.answer
+    assert again.value.result == first.value.result
     assert bank.balances == (MAX_BALANCE - 1, 1)
 
 
 def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:
     with pytest.raises(RefusedError) as refused:
         bank.transfer(1)
-    answer = refused.value.answer
+    answer = refused.value.result
     assert bank.answer(answer.entry.posting) == answer
     item = bank.table.get(nonce(answer.entry.posting)) or {}
     assert "ttl" not in item
@@ -330,18 +330,18 @@ def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:
 def test_concurrent_refusals_of_one_nonce_are_one_refusal(bank: Bank) -> None:
     """The other refusal comes between the failed posting and this refusal: two writes."""
     posting = Posting("transfer-1", 30, bank.b, bank.a)
-    others: list[Answer] = []
+    others: list[PostingResult] = []
 
     def before(_: Sequence[Write]) -> None:
         if len(faulty.written) == 2:
             with pytest.raises(RefusedError) as refused:
                 bank.over(bank.table).post(posting)
-            others.append(refused.value.answer)
+            others.append(refused.value.result)
 
     faulty = FaultyTable(bank.table, before_write=before)
     with pytest.raises(RefusedError) as refused:
         bank.over(faulty).post(posting)
-    assert [refused.value.answer] == others
+    assert [refused.value.result] == others
     assert bank.answer(posting) == others[0]
     assert len(faulty.written) == 2
 
@@ -480,8 +480,8 @@ def test_ids_after_an_id_of_a_fast_clock_stay_in_its_millisecond_and_differ() ->
     first = later_id(NOON + 100, "", lambda _: 0)
     steps = [later_id(NOON, first, lambda _, step=step: step) for step in (0, 1)]  # type: ignore[misc]
     assert first < steps[0] < steps[1]
-    ahead = int(ULID.from_str(later_id(NOON, first, lambda bits: 2**bits - 1)))
-    assert 1_000_000 * (ahead - int(ULID.from_str(first))) < 2**80
+    ahead = to_number(later_id(NOON, first, lambda bits: 2**bits - 1))
+    assert 1_000_000 * (ahead - to_number(first)) < 2**80
 
 
 def test_a_new_wallet_is_empty_and_has_its_user_and_its_time(table: Table) -> None:

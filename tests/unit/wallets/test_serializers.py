@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import Options
+from chalicelib.badges.options import Look
 from chalicelib.wallets import serializers
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.journal import Page
@@ -70,6 +70,6 @@ def test_a_page_has_a_cursor_unless_it_is_the_last() -> None:
 
 def test_a_badge_shows_units() -> None:
     assert serializers.badge(Wallet("a", "eva", 12_500_000)) == Badge("balance", "12.5", "blue")
-    said = serializers.badge(RICH, Options(label="tips", color="#000000"))
+    said = serializers.badge(RICH, Look({"label": ["tips"], "color": ["000000"]}))
     assert (said.label, said.color) == ("tips", "#000000")
     assert said.message == "9,223,372,036,854.775807"

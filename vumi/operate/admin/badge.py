@@ -5,15 +5,15 @@ The operator needs no secret, and the badge needs no owner.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.counting import badge_count
 from chalicelib.counting.summary import read
 from chalicelib.history import history
+from chalicelib.history.buckets import Span
 from chalicelib.http.times import to_iso8601
 from chalicelib.owners import finding
-from chalicelib.owners.finding import TRIES, OwnedBadge
+from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed
 from chalicelib.units import Seconds
@@ -64,20 +64,22 @@ def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
 
     Raises `StorageError`.
     """
-    for _ in range(TRIES):
-        if not owned.deleted:
-            return owned
-        with suppress(ConditionFailed):
+
+    def write() -> OwnedBadge:
+        found = finding.look_up(table, owned.badge_id)
+        if found.deleted:
             table.write(read(table, owned.badge_id).update(now, {}, remove=("deleted",)))
-        owned = finding.look_up(table, owned.badge_id)
-    raise finding.overtaken_error(owned.badge_id)
+            raise ConditionFailed({})  # another request may have deleted it again
+        return found
+
+    return finding.write_again(owned.badge_id, write) if owned.deleted else owned
 
 
 def report(table: Table, badge_id: str, now: Seconds) -> BadgeReport:
     """Return a badge by any of its names. Raises `UnknownBadgeError` and `StorageError`."""
     owned = find(table, badge_id)
     count = badge_count.read(table, owned.badge_id)
-    *_, today = days = history.read(table, owned.badge_id, MONTH_DAYS, now).buckets
+    *_, today = days = history.read(table, owned.badge_id, Span(MONTH_DAYS), now).buckets
     return BadgeReport(
         id=owned.names[-1],
         names=tuple(sorted({*owned.names})),

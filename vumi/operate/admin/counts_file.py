@@ -1,7 +1,8 @@
-"""A CSV file of counts with one line `id,count` per badge. It is checked before any line is used.
+"""A CSV file of counts with one line `id,count` per badge: its import and its export.
 
-The file is UTF-8, with or without a byte order mark, and may start with the header `id,count`. An
-id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored.
+A file is checked before any line of it is used. It is UTF-8, with or without a byte order mark, and
+may start with the header `id,count`. An id with a comma or a quote is quoted (RFC 4180). Blank
+lines are ignored.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
 
 from chalicelib.badges import options
 from chalicelib.counting import ids
+from chalicelib.counting.summary import Summary
+from chalicelib.owners.finding import OwnedBadge
+from chalicelib.storage.items import text
 from vumi.errors import ReportedError
+from vumi.operate.admin.source import Group, Source
+from vumi.operate.kinds import BADGE, OWNER, VIEW, kind_of
 
 HEADER = ["id", "count"]
 MAX_BYTES = 2**25
@@ -61,10 +67,10 @@ def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
         content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
-        text = content.decode("utf-8-sig")
+        decoded = content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(decoded, newline=""), strict=True)
     try:
         for index, fields in enumerate(reader):
             if fields and not (index == 0 and fields == HEADER):
@@ -93,3 +99,59 @@ def _format_problems(name: str, problems: list[str]) -> str:
     lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
     return f"{name}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")
+
+
+@dataclass(slots=True)
+class CountedBadge:
+    """The count of a badge, and its names, of which each shows it."""
+
+    count: int = 0
+    names: tuple[str, ...] = ()
+    is_shown: bool = False
+
+
+@dataclass(slots=True)
+class CountsExport:
+    """The export of the counts that badges show, for any counter.
+
+    A badge with several names has a row for each, because all of them are embedded somewhere. Only
+    such badges are kept until all their views are read.
+    """
+
+    source: Source
+    _aliased: dict[str, CountedBadge] = field(default_factory=dict)
+
+    def run(self) -> Iterator[tuple[str, int]]:
+        """Yield the names and the counts. Raises `StorageError`."""
+        for group in self.source.groups():
+            if kind_of(group.head) is BADGE:
+                yield from self._count(group)
+        for badge in self._aliased.values():
+            if badge.is_shown:
+                yield from ((name, badge.count) for name in badge.names)
+
+    def _count(self, group: Group) -> Iterator[tuple[str, int]]:
+        badge_id = text(group.head, "PK").removeprefix(BADGE.partition)
+        summary, views = Summary.of(badge_id, group.head), 0
+        names: tuple[str, ...] = (badge_id,)
+        for item in group.rest:
+            kind = kind_of(item)
+            views += kind is VIEW
+            if kind is OWNER:
+                names = (badge_id, *OwnedBadge.of(badge_id, item).aliases)
+        if summary.alias:
+            self._aliased.setdefault(summary.alias, CountedBadge()).count += views
+            return
+        count = summary.base + summary.count + views
+        if len(names) > 1:
+            badge = self._aliased.setdefault(badge_id, CountedBadge())
+            badge.count, badge.names, badge.is_shown = badge.count + count, names, True
+        elif count or not summary.deleted:
+            yield badge_id, count
+
+
+def format_row(name: str, count: object) -> str:
+    """Format a row as CSV; the header is `HEADER`."""
+    row = io.StringIO()
+    csv.writer(row, lineterminator="\n").writerow([re.sub(FORMULA, "'", name), count])
+    return row.getvalue()

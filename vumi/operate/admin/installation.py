@@ -16,7 +16,7 @@ from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
-    from chalicelib.counting.folding import Folder
+    from chalicelib.counting.resources import Counting
     from chalicelib.settings import Settings
     from chalicelib.storage.items import Item
     from chalicelib.storage.ports import Archive, Queue, Table
@@ -36,12 +36,10 @@ class LetterOutcome(Enum):
 class Installation(Protocol):
     """The table, the queues and the archive of an installation, and its settings.
 
-    `name` names it in messages. `map_parallel` works on the independent parts of a batch.
-    `view_clock` is the clock of views, and on one machine it never goes back.
+    `map_parallel` works on independent parts of a batch. `view_clock` is the clock of views; on one
+    machine it never goes back.
     """
 
-    @property
-    def name(self) -> str: ...
     @property
     def settings(self) -> Settings: ...
     @property
@@ -64,8 +62,8 @@ class Installation(Protocol):
         """Raise the clock of views to a time, on one machine."""
 
     @property
-    def folder(self) -> Folder:
-        """Return the fold of badges."""
+    def counting(self) -> Counting:
+        """Return the table, windows and clock of a fold of badges."""
 
     def event_queue(self, name: str) -> Queue | None:
         """Return the queue for events that EVENT_QUEUES has under this name."""

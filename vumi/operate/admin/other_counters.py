@@ -16,10 +16,10 @@ from urllib.parse import quote
 from chalicelib.badges import options
 from chalicelib.counting import ids
 from chalicelib.migration import drop_in
-from chalicelib.outgoing.http_client import Answer, CallError, describe_refusal
+from chalicelib.outgoing.http_client import CallError, HttpReply, describe_refusal
 from vumi.errors import ReportedError
 
-MAX_ANSWER_BYTES = 1024 * 1024
+MAX_REPLY_BYTES = 1024 * 1024
 """Some answers have the whole history, with some dozens of bytes for each day."""
 FOUND = 200
 SHOWN = 40
@@ -38,7 +38,7 @@ class NotReadError(ReportedError):
 class Client(Protocol):
     """A client of public URLs: `chalicelib.outgoing.http_client.HttpClient`."""
 
-    def call(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+    def call(self, method: str, url: str, headers: Mapping[str, str]) -> HttpReply:
         """Send a request. Raises `CallError`."""
 
 
@@ -96,7 +96,7 @@ def _fetch(client: Client, url: str) -> bytes:
     if answer.status != FOUND:
         raise ValueError(describe_refusal(answer.status))
     if answer.body is None:
-        size = MAX_ANSWER_BYTES // 1024
+        size = MAX_REPLY_BYTES // 1024
         raise ValueError(f"the answer can't be read to its end, or is longer than {size} KiB")
     return answer.body
 

@@ -16,11 +16,11 @@ from typing import Any
 from chalicelib.counting import keys
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
 from chalicelib.counting.summary import Summary, hour_of
-from chalicelib.counting.view import earliest, milliseconds
 from chalicelib.history.history import is_finished
 from chalicelib.http.times import to_iso8601
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.items import Item, number, text
+from chalicelib.ulids import earliest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 from vumi.storage.badges import BadgeItems, Read, count_seen, read_badges
 

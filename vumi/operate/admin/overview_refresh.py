@@ -37,7 +37,7 @@ class Overview:
         self,
         folder: Path,
         clock: Callable[[], Seconds],
-        command: Sequence[str] = (sys.executable, "-m", "vumi.operate.admin.make_overview"),
+        command: Sequence[str] = (sys.executable, "-m", "vumi.operate.admin.overview_file"),
     ) -> None:
         self.path = folder / overview_file.FILE
         self.failure = ""

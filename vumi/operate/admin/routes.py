@@ -15,9 +15,11 @@ from typing import Any, Protocol
 
 from chalicelib.events.event import Event, Status, batches
 from chalicelib.history import history
+from chalicelib.history.buckets import Span
 from chalicelib.http import page, responses
-from chalicelib.http.messages import Query, Request, Response
-from chalicelib.http.query import check_characters, one, shown, whole_number
+from chalicelib.http.fields import Field, Options, number
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.query import among, short_text
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.http.times import to_iso8601
 from chalicelib.resources import Resources
@@ -26,7 +28,8 @@ from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds
 from chalicelib.version import VERSION
 from vumi.operate.admin.overview import BadgeOverview, By
-from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made
+from vumi.operate.admin.overview_file import BadgeQuery, Made
+from vumi.operate.admin.overview_refresh import Overview
 from vumi.server.common_commits import ADMIN_DATA
 from vumi.storage.file_sizes import measure, read_sizes
 from vumi.storage.queue import DEAD_LETTERS
@@ -43,6 +46,22 @@ CACHED_SECONDS = 2.0
 """The data of one moment serves all requests of this time."""
 
 
+def _by(given: str) -> By:
+    return By(among([*By], given))
+
+
+USUAL = BadgeQuery()
+
+
+class ListOptions(Options):
+    """The options of the list of badges."""
+
+    search = Field(partial(short_text, MAX_SEARCH), {}, default=USUAL.searched)
+    sort = Field(_by, {}, default=USUAL.by)
+    offset = number(range(MAX_OFFSET + 1), "", USUAL.offset)
+    limit = number(range(1, MAX_PAGE + 1), "", USUAL.limit)
+
+
 class ServedFile(Protocol):
     """The file that the server has open."""
 
@@ -52,21 +71,10 @@ class ServedFile(Protocol):
         """Return the rows of a query."""
 
 
-class MadeOverview(Protocol):
-    """The overview of all badges, as `vumi.operate.admin.overview_refresh` has it."""
-
-    @property
-    def failure(self) -> str: ...
-    def refresh(self, now: Seconds) -> Made | None: ...
-    def read(self, query: BadgeQuery) -> BadgePage: ...
-
-
 class Admin:
     """The routes of the page, and their state; the server starts when this is made."""
 
-    def __init__(
-        self, file: ServedFile, overview: MadeOverview, clock: Callable[[], Seconds]
-    ) -> None:
+    def __init__(self, file: ServedFile, overview: Overview, clock: Callable[[], Seconds]) -> None:
         self._file = file
         self._overview = overview
         self._clock = clock
@@ -84,7 +92,7 @@ class Admin:
                 f"{ADMIN_DATA}/badges",
                 self.get_badges,
                 Authentication.OPERATOR,
-                options=("search", "sort", "offset", "limit"),
+                options=ListOptions,
             ),
         )
 
@@ -104,11 +112,12 @@ class Admin:
 
     def get_badges(self, request: Request, resources: Resources) -> Response:
         """Answer the sums over all badges, and a page of them, each with its views by day."""
-        query = _read_query(request.query)
+        asked = ListOptions(request.query)
         now = resources.view_clock()
         made = self._overview.refresh(now)
         if made is None:
             return responses.json({"overview": _describe(None, self._overview.failure)})
+        query = BadgeQuery(asked.search, asked.sort, asked.offset, asked.limit)
         found = self._overview.read(query)
         return responses.json(
             {
@@ -183,34 +192,8 @@ def _describe(made: Made | None, failure: str) -> dict[str, Any]:
     return {"ready": True, "at": to_iso8601(int(made.at * 1000)), **asdict(made.totals), **said}
 
 
-def _read_query(query: Query) -> BadgeQuery:
-    """Return the page that a request asks for. Raises `BadRequestError`."""
-    usual = BadgeQuery()
-    return BadgeQuery(
-        searched=one(query, "search", _search, default=usual.searched),
-        by=one(query, "sort", _by, default=usual.by),
-        offset=one(query, "offset", partial(whole_number, range(MAX_OFFSET + 1)), default=0),
-        limit=one(
-            query, "limit", partial(whole_number, range(1, MAX_PAGE + 1)), default=usual.limit
-        ),
-    )
-
-
-def _search(given: str) -> str:
-    if len(given) > MAX_SEARCH:
-        raise ValueError(f"give at most {MAX_SEARCH} characters, not {len(given)}")
-    check_characters(given, "it")
-    return given
-
-
-def _by(given: str) -> By:
-    if given not in set(By):
-        raise ValueError(f"give {', '.join(By)}, not {shown(given)}")
-    return By(given)
-
-
 def _to_json(badge: BadgeOverview, resources: Resources, now: Seconds) -> dict[str, Any]:
-    days = history.read(resources.table, badge.badge_id, SPARKLINE_DAYS, now)
+    days = history.read(resources.table, badge.badge_id, Span(SPARKLINE_DAYS), now)
     return {**badge.to_json(), "days": [bucket.views for bucket in days.buckets]}
 
 

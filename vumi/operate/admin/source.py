@@ -12,8 +12,8 @@ from typing import Protocol
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
-from chalicelib.counting.view import TIME_CHARACTERS, earliest, latest, milliseconds
 from chalicelib.storage.items import Item, Key, key_of, text
+from chalicelib.ulids import TIME_CHARACTERS, earliest, latest, milliseconds
 from chalicelib.units import Milliseconds
 
 

@@ -22,7 +22,7 @@ from secrets import token_hex
 from urllib.parse import quote
 
 from chalicelib.storage.errors import StorageError
-from vumi import secrets
+from vumi import webhook_secret
 from vumi.errors import ReportedError
 from vumi.folder import refuse_foreign_entries
 from vumi.operate.check import check
@@ -121,8 +121,8 @@ def make_copy(
     with _make_unfinished(target) as unfinished:
         _copy_database(source / FILE, unfinished, migrates=migrates)
         on_file_copied()
-        if (source / secrets.FILE).exists():
-            _copy_file(source / secrets.FILE, unfinished.opened)
+        if (source / webhook_secret.FILE).exists():
+            _copy_file(source / webhook_secret.FILE, unfinished.opened)
         objects = _copy_archive(source / archive.FOLDER, unfinished.opened)
         os.fsync(unfinished.opened)
         _check(source, unfinished.path)

@@ -15,14 +15,17 @@ from typing import TypeAlias
 
 from chalicelib.storage.errors import Refused, StorageError
 from vumi import folder as folders
-from vumi import secrets
-from vumi.operate.check import consistency, rows
-from vumi.operate.check import wallets as wallet_checks
+from vumi import tokens
+from vumi.journals import MALFORMED, in_folder
+from vumi.operate.check import rows
 from vumi.operate.check.items import Items, StoredItem
 from vumi.operate.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
+from vumi.operate.check.wallets import Wallets
+from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.file_format import FORMAT, VERSION
 from vumi.storage.private_files import UnsafeFileError, check_entry
+from vumi.storage.queue import DEAD_LETTERS
 from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
 
 Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
@@ -52,7 +55,7 @@ def check_rights(folder: Path) -> Iterator[Finding]:
         yield kind(f"other users have rights to {folder}/ (mode {mode}): run `{fix}`")
     else:
         yield ok(f"no other user has rights to {folder}/")
-    if (path := folder / secrets.FIRST_TOKEN).exists():
+    if (path := folder / tokens.FIRST_FILE).exists():
         yield note(f"{path} has the token of the first start: store it elsewhere, and remove it")
 
 
@@ -136,9 +139,9 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
         yield wrong(f"{lost:,} views are of no badge")
     with closing(Items(kinds=Counter({"view": rows.count_items(connection)}))) as items:
         yield from items.check(_read_unusual(connection, items.kinds))
-        yield from consistency.check_change_log(connection)
-        yield from consistency.check_queues(connection)
-        yield from wallet_checks.check(connection, items.wallets, folder)
+        yield from _check_change_log(connection)
+        yield from _check_queues(connection)
+        yield from _check_wallets(connection, items.wallets, folder)
 
 
 def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:
@@ -146,6 +149,71 @@ def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterat
     for row in rows.unusual_rows(connection):
         kinds["view"] -= 1
         yield f"{row[0]} {row[1]}", partial(rows.decode_row, row)
+
+
+def _check_wallets(
+    connection: sqlite3.Connection, wallets: Wallets, folder: Path
+) -> Iterator[Finding]:
+    """Compare the balances with all journals."""
+    yield from all_wrong(wallets.add_changes(connection))
+    archive = folder / FOLDER
+    yield from all_wrong(wallets.add_archive(in_folder(archive)))
+    yield from wallets.check(has_archive=archive.exists())
+    if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
+        yield note(f"{malformed:,} objects in {archive / MALFORMED} are malformed; read them")
+
+
+def _latest_change(connection: sqlite3.Connection) -> int:
+    """Return the highest sequence number that the change log has assigned."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+    [(there,)] = connection.execute("SELECT coalesce(max(sequence), 0) FROM changes")
+    return max(int(row[0]) if row else 0, int(there))
+
+
+def _check_change_log(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that each checkpoint is within the log, and that the log keeps no read change."""
+    latest = _latest_change(connection)
+    checkpoints = dict(connection.execute("SELECT consumer, sequence FROM checkpoints"))
+    messages = [
+        f"the checkpoint of {consumer} is at change {at}, but the change log ends at {latest}:"
+        " the next changes would be skipped"
+        for consumer, at in checkpoints.items()
+        if not 0 <= at <= latest
+    ]
+    lowest = min(checkpoints.values(), default=0)
+    kept, first = connection.execute("SELECT count(*), min(sequence) FROM changes").fetchone()
+    if kept and first <= lowest:
+        messages.append(f"change {first} is kept, although every consumer has read up to {lowest}")
+    if not messages:
+        yield ok(f"the change log ends at {latest}; {kept:,} changes wait for their consumers")
+    yield from all_wrong(messages)
+
+
+MALFORMED_MESSAGES = (
+    "SELECT id, queue FROM messages WHERE typeof(body) != 'text' OR receives < 0"
+    " OR typeof(receives) != 'integer' OR typeof(sent_at) NOT IN ('real', 'integer')"
+    " OR typeof(visible_at) NOT IN ('real', 'integer')"
+    " OR typeof(timed_at) NOT IN ('real', 'integer')"
+)
+
+
+def _check_queues(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that every message can be delivered, and note the dead letters."""
+    messages = [
+        f"message {number} of the queue {queue} is malformed"
+        for number, queue in connection.execute(MALFORMED_MESSAGES)
+    ]
+    yield from all_wrong(messages)
+    counted = connection.execute("SELECT queue, count(*) FROM messages GROUP BY queue").fetchall()
+    dead = [(queue, count) for queue, count in counted if queue.endswith(DEAD_LETTERS)]
+    waiting = sum(count for _, count in counted) - sum(count for _, count in dead)
+    if not messages:
+        yield ok(f"queues: {waiting:,} messages wait")
+    for queue, count in dead:
+        yield note(
+            f"{count:,} dead letters of {queue.removesuffix(DEAD_LETTERS)}: see the log for the"
+            " cause; `vumi redrive` sends those of views again"
+        )
 
 
 def _check_disk(path: Path) -> Iterator[Finding]:

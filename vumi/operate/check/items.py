@@ -10,16 +10,49 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary
+from chalicelib.history.history import is_finished
 from chalicelib.storage.errors import Refused
-from chalicelib.storage.items import Item
-from vumi.operate.check import rows
-from vumi.operate.check.consistency import Badges
+from chalicelib.storage.items import Item, number, text
+from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, ok
-from vumi.operate.check.rows import WrongItemError
 from vumi.operate.check.wallets import Wallets
+from vumi.operate.kinds import BADGE, DAY, ItemKind, UnknownItemError, WrongItemError
 
 StoredItem: TypeAlias = tuple[str, Callable[[], Item]]
 """The key of an item, for messages, and a function that decodes it."""
+
+
+@dataclass(slots=True)
+class Badges:
+    """The badges of the file. Items arrive by key, so a badge's days come before its summary.
+
+    `wrong` has a message for each badge that is wrong.
+    """
+
+    wrong: dict[str, str] = field(default_factory=dict)
+    _days: tuple[str, list[Item]] = ("", [])
+
+    def add(self, kind: ItemKind, item: Item) -> None:
+        """Add the next item."""
+        partition = text(item, "PK")
+        if kind is DAY:
+            if self._days[0] != partition:
+                self._days = (partition, [])
+            self._days[1].append(item)
+        elif kind is BADGE:
+            self._add_badge(item, self._days[1] if self._days[0] == partition else [])
+
+    def _add_badge(self, item: Item, days: Iterable[Item]) -> None:
+        """Compare the count with the history: the finished days of this life, and today."""
+        summary = Summary.of(text(item, "PK").removeprefix(keys.PARTITION), item)
+        finished = sum(number(day, "views") for day in days if is_finished(day, summary))
+        if finished + summary.today.views != summary.count:
+            self.wrong[summary.badge_id] = (
+                f"the badge {summary.badge_id} has {summary.count} views, but its history has"
+                f" {finished + summary.today.views}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +75,8 @@ class Items:
     def collect(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
         """Collect the items; report those that are wrong, and the number of each kind."""
         yield from all_wrong(self._collect(stored))
-        yield ok(f"items: {rows.format_counts(self.kinds)}")
+        counts = (f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
+        yield ok(f"items: {', '.join(counts) or 'none'}")
 
     def check_badges(self) -> Iterator[Finding]:
         """Report the badges whose count differs from their history."""
@@ -55,10 +89,13 @@ class Items:
         for key, decode in stored:
             try:
                 item = decode()
-                kind = rows.kind_of(item)
+                kind = kinds.check(item)
+            except UnknownItemError as error:
+                yield str(error)
+                continue
             except (Refused, WrongItemError) as error:
                 yield f"{key}: {error}"
                 continue
-            self.kinds[kind] += 1
+            self.kinds[kind.name] += 1
             self.badges.add(kind, item)
             self.wallets.add(kind, item)

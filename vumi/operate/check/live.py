@@ -18,9 +18,9 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
 from vumi.journals import ArchivedObject, query_all, read_wallet
-from vumi.operate.check.consistency import Badges
-from vumi.operate.check.items import Items, StoredItem
+from vumi.operate.check.items import Badges, Items, StoredItem
 from vumi.operate.check.report import Finding, all_wrong, note
+from vumi.operate.kinds import BADGE, DAY, ENTRY, NONCE, WALLET, WALLET_OF_A_USER
 
 MAX_READS = 10
 """Attempts to read a badge between two of its writes."""
@@ -48,32 +48,26 @@ class LiveCheck:
     def _check_badges(self, items: Items) -> Iterator[Finding]:
         for badge_id in list(items.badges.wrong):
             message = read_badge(self.table, badge_id)
-            if message is None:
-                del items.badges.wrong[badge_id]
-                yield note(f"the badge {badge_id} changes too fast to be checked")
-            elif message:
+            if message:
                 items.badges.wrong[badge_id] = message
-            else:
-                del items.badges.wrong[badge_id]
+                continue
+            del items.badges.wrong[badge_id]
+            if message is None:
+                yield note(f"the badge {badge_id} changes too fast to be checked")
         yield from items.check_badges()
 
     def _check_wallets(self, items: Items) -> Iterator[Finding]:
         yield from all_wrong(self._add_archive(items))
         self._read_suspects(items)
-        differing = list(items.wallets.differences())
-        if differing and self.archived is None:
-            yield from items.wallets.check_entries()
-            yield note(f"{len(differing):,} balances can't be compared: there is no archive")
-            return
-        if differing:
-            yield note(f"{len(differing):,} balances wait for entries on their way to the archive")
+        differing = len(list(items.wallets.differences()))
+        if differing and self.archived is not None:
+            yield note(f"{differing:,} balances wait for entries on their way to the archive")
             for _ in range(PAUSES):
                 self.pause(PAUSE)
                 yield from all_wrong(self._add_archive(items))
-                if not (differing := list(items.wallets.differences())):
+                if not any(items.wallets.differences()):
                     break
-        yield from items.wallets.check_entries()
-        yield from items.wallets.check_balances(differing)
+        yield from items.wallets.check(has_archive=self.archived is not None)
 
     def _add_archive(self, items: Items) -> Iterator[str]:
         """Add the objects that were not read before."""
@@ -87,16 +81,16 @@ class LiveCheck:
         found = items.wallets
         suspects = chain(found.differences(), found.disordered(), found.misassigned())
         for wallet_id in {wallet_id for wallet_id, _ in suspects}:
-            wallet = read_wallet(self.table, wallet_id, lambda entry: found.add("entry", entry))
+            wallet = read_wallet(self.table, wallet_id, lambda entry: found.add(ENTRY, entry))
             if wallet is not None:
-                found.add("wallet", wallet)
+                found.add(WALLET, wallet)
                 user = self.table.get(wallets.owner(text(wallet, "user")))
                 if user is not None:
-                    found.add("wallet of a user", user)
+                    found.add(WALLET_OF_A_USER, user)
         for key in found.missing_nonces():
             nonce = self.table.get(key)
             if nonce is not None:
-                found.add("nonce", nonce)
+                found.add(NONCE, nonce)
 
 
 def read_badge(table: Table, badge_id: str) -> str | None:
@@ -108,9 +102,9 @@ def read_badge(table: Table, badge_id: str) -> str | None:
         before = table.get(keys.summary(badge_id)) or {}
         badges = Badges()
         for day in query_all(table, keys.partition(badge_id), keys.DAY, f"{keys.DAY}~"):
-            badges.add("day", day)
+            badges.add(DAY, day)
         if number(table.get(keys.summary(badge_id)) or {}, "version") == number(before, "version"):
             if before:
-                badges.add("badge", before)
+                badges.add(BADGE, before)
             return badges.wrong.get(badge_id, "")
     return None

@@ -7,17 +7,17 @@ entry may be in several of these, and more than once in the archive. It counts o
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Posting, PostingOutcome
-from vumi.journals import MALFORMED, ArchivedObject, UnreadableObjectError, in_folder
+from vumi.journals import ArchivedObject, UnreadableObjectError
+from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, note, ok
-from vumi.operate.check.rows import WrongItemError, decode
-from vumi.storage.archive import FOLDER
+from vumi.operate.check.rows import decode
+from vumi.operate.kinds import WALLET, WALLET_OF_A_USER, ItemKind, WrongItemError
 
 WrongWallet: TypeAlias = tuple[str, str]
 """The id of a wallet, and a message that says what is wrong with it."""
@@ -46,18 +46,18 @@ class Wallets:
         )
         self._file.execute("BEGIN")
 
-    def add(self, kind: str, item: Item) -> None:
+    def add(self, kind: ItemKind, item: Item) -> None:
         """Add an item, if it is part of a wallet."""
-        if kind == "wallet":
+        if kind is WALLET:
             wallet_id = text(item, "PK").removeprefix(PARTITION)
             self.balances[wallet_id] = number(item, "balance")
             self.lasts[wallet_id] = text(item, "last")
             self.owners[wallet_id] = text(item, "user")
-        elif kind == "wallet of a user":
+        elif kind is WALLET_OF_A_USER:
             self.users[text(item, "PK").partition("#")[2]] = text(item, "wallet")
-        elif kind == "entry":
+        elif kind is kinds.ENTRY:
             self._add_entry(item)
-        elif kind == "nonce" and item["outcome"] == PostingOutcome.DONE:
+        elif kind is kinds.NONCE and item["outcome"] == PostingOutcome.DONE:
             key = text(item, "PK").removeprefix(PARTITION), text(item, "SK").removeprefix(NONCE)
             row = (*key, text(item, "entry"), text(item, "request"))
             self._file.execute("INSERT OR REPLACE INTO nonces VALUES (?, ?, ?, ?)", row)
@@ -146,34 +146,20 @@ class Wallets:
             if wallet_id not in self.balances:
                 yield wallet_id, f"the wallet {wallet_id} of user {user} does not exist"
 
-    def check_entries(self) -> Iterator[Finding]:
-        """Check the users, nonces and order of the entries."""
+    def check(self, *, has_archive: bool = True) -> Iterator[Finding]:
+        """Report wrong users, nonces and orders of entries, and balances without their journal."""
         for found in (self.misassigned(), self.without_nonce(), self.disordered()):
             yield from all_wrong(message for _, message in found)
-
-    def check_balances(self, differing: Sequence[WrongWallet]) -> Iterator[Finding]:
-        """Report the `differences` of balances and journals, or that there are none."""
-        yield from all_wrong(message for _, message in differing)
+        differing = [message for _, message in self.differences()]
         if not differing:
             yield ok(f"wallets: {len(self.balances):,} balances equal their journals")
+        elif has_archive:
+            yield from all_wrong(differing)
+        else:
+            yield note(
+                f"{len(differing):,} balances can't be compared with their journals: there is no"
+                " archive, which has the entries older than two days"
+            )
 
     def close(self) -> None:
         self._file.close()
-
-
-def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Iterator[Finding]:
-    """Compare the balances with all journals."""
-    yield from all_wrong(wallets.add_changes(connection))
-    archive = folder / FOLDER
-    yield from all_wrong(wallets.add_archive(in_folder(archive)))
-    yield from wallets.check_entries()
-    differing = list(wallets.differences())
-    if differing and not archive.exists():
-        yield note(
-            f"{len(differing):,} balances can't be compared with their journals: there is no"
-            f" {archive}, which has the entries older than two days"
-        )
-    else:
-        yield from wallets.check_balances(differing)
-    if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
-        yield note(f"{malformed:,} objects in {archive / MALFORMED} are malformed; read them")

@@ -29,8 +29,7 @@ from vumi.operate.admin.source import (
     later,
     new_summary,
 )
-from vumi.operate.exchange import formats
-from vumi.operate.exchange.formats import BADGE, HEADS, VIEW, WrongLineError
+from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.storage.archive import FolderArchive
 from vumi.storage.queue import DEAD_LETTERS
 from vumi.storage.table import ALL_ITEMS, fetch
@@ -110,8 +109,8 @@ class FileSource:
             yield from self._read_badge(pk.removeprefix(BADGE.partition), rows)
             return
         first = next(rows)
-        kind = formats.kind_of(_item(*first))
-        if kind is None:
+        kind = kind_of(_item(*first))
+        if kind in STAYING:
             return
         if kind not in HEADS:
             raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")

@@ -1,4 +1,6 @@
-"""The file of an export: its lines, their checksum, and gzip if its name ends in `.gz`.
+"""The file of an export: its lines as JSON, their checksum, and gzip if its name ends in `.gz`.
+
+docs/export-format.md describes it.
 
 The last line has the number of lines of each type and a checksum of all lines before it. So a
 reader refuses a file that is cut or changed, before it uses any line.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -17,15 +20,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NoReturn, cast
 
+from chalicelib.settings import Settings
+from chalicelib.units import Seconds
 from vumi.errors import ReportedError
-from vumi.operate.exchange import formats
-from vumi.operate.exchange.formats import END, WrongLineError
+from vumi.operate.kinds import WrongLineError
 from vumi.storage.archive import sync_folder
 
+FORMAT = "vu-mi export"
+VERSION = 1
+"""The version of the format. A reader refuses a later one."""
+HEADER, END, OBJECT, QUEUED_EVENT = "header", "end", "object", "queued event"
+"""The types of lines that are not items."""
+SETTINGS = ("view_window_seconds", "grace_seconds", "retention_seconds")
+"""The settings that a header names, so that a reader knows how the counts were made."""
+ENCODER = json.JSONEncoder(separators=(",", ":"))
 STANDARD = "-"
 """The name of standard input or output in place of a file."""
 GZIP = ".gz"
@@ -53,7 +66,7 @@ class LineWriter:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Write a line."""
-        encoded = formats.encode(line)
+        encoded = encode(line)
         self._digest.update(encoded)
         self.file.write(encoded)
         self.counts[line["type"]] += 1
@@ -62,7 +75,7 @@ class LineWriter:
         """Write the last line."""
         counts = dict(sorted(self.counts.items()))
         last = {"type": END, "counts": counts, "sha256": self._digest.hexdigest()}
-        self.file.write(formats.encode(last))
+        self.file.write(encode(last))
 
 
 @contextmanager
@@ -105,12 +118,11 @@ def _compressed(path: Path, file: IO[bytes]) -> AbstractContextManager[IO[bytes]
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """An export that was read to its end: it is complete. `lines` reads it again."""
+    """An export that was read to its end: it is complete. `lines` reads its `count` lines again."""
 
     name: str
     file: IO[bytes]
-    header: Mapping[str, Any]
-    counts: Mapping[str, int]
+    count: int
 
     def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield each line but the header and the last one, with its number.
@@ -120,10 +132,10 @@ class ExportFile:
         self.file.seek(0)
         for number, line in enumerate(_lines(self.name, self.file), 1):
             try:
-                decoded = formats.decode(line)
+                decoded = decode(line)
             except WrongLineError as error:
                 raise ExportFileError(f"line {number} can't be imported: {error}") from error
-            if decoded.get("type") not in {formats.HEADER, END}:
+            if decoded.get("type") not in {HEADER, END}:
                 yield number, decoded
 
 
@@ -175,27 +187,24 @@ def read(name: str, file: IO[bytes]) -> ExportFile:
         digest.update(last)
         first, last, count = first or line, line, count + 1
     try:
-        header = formats.decode(first)
-        formats.check_header(header)
+        check_header(decode(first))
     except WrongLineError as error:
         raise ExportFileError(f"{name} can't be imported: {error}") from error
-    return ExportFile(name, file, header, _check_end(name, last, digest.hexdigest(), count))
+    if not _ends_with(last, digest.hexdigest()):
+        raise ExportFileError(
+            f"{name} is cut or was changed: its last line does not fit the {count - 1:,} lines"
+            " before it; export again, or copy the file again"
+        )
+    return ExportFile(name, file, count)
 
 
-def _check_end(name: str, last: bytes, digest: str, count: int) -> Mapping[str, int]:
-    """Return the counts of the last line, if it fits the lines before it."""
-    cut = ExportFileError(
-        f"{name} is cut or was changed: its last line does not fit the {count - 1:,} lines before"
-        " it; export again, or copy the file again"
-    )
+def _ends_with(last: bytes, digest: str) -> bool:
+    """Return whether the last line has the checksum of the lines before it."""
     try:
-        end = formats.decode(last)
-    except WrongLineError as error:
-        raise cut from error
-    counts = end.get("counts")
-    if end.get("type") != END or end.get("sha256") != digest or not isinstance(counts, dict):
-        raise cut
-    return counts
+        end = decode(last)
+    except WrongLineError:
+        return False
+    return end.get("type") == END and end.get("sha256") == digest
 
 
 def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
@@ -206,3 +215,49 @@ def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
             yield line
     except (OSError, EOFError, zlib.error) as error:
         raise ExportFileError(f"{name} is cut or damaged: {error}") from error
+
+
+def header(engine: str, settings: Settings, now: Seconds) -> dict[str, Any]:
+    """Return the first line of an export."""
+    return {
+        "type": HEADER,
+        "format": FORMAT,
+        "version": VERSION,
+        "exported_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "engine": engine,
+        "settings": {name: getattr(settings, name) for name in SETTINGS},
+    }
+
+
+def check_header(line: Mapping[str, Any]) -> None:
+    """Raise `WrongLineError` unless a line begins an export that this program reads."""
+    if line.get("format") != FORMAT:
+        raise WrongLineError(f"it is not a {FORMAT}: its first line has no such format")
+    version = line.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise WrongLineError(f"its version is {version!r}, not a whole number")
+    if version > VERSION:
+        raise WrongLineError(
+            f"it has version {version} of the format, and this program reads {VERSION}: use a"
+            " newer vu-mi"
+        )
+
+
+def encode(line: Mapping[str, Any]) -> bytes:
+    """Encode a line as ASCII, so that every text survives, also one that UTF-8 can't hold."""
+    return ENCODER.encode(line).encode() + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """Decode a line. Raises `WrongLineError`."""
+    try:
+        decoded = json.loads(line, parse_float=_refuse_number, parse_constant=_refuse_number)
+    except (ValueError, RecursionError) as error:
+        raise WrongLineError(f"it is not JSON: {error}") from error
+    if not isinstance(decoded, dict) or not isinstance(decoded.get("type", ""), str):
+        raise WrongLineError("it is not a JSON object whose type is a text")
+    return decoded
+
+
+def _refuse_number(number: str) -> NoReturn:
+    raise WrongLineError(f"its number {number} is not whole")

@@ -1,71 +1,57 @@
 """The import of an export, into the file of one machine or into a stack.
 
-A group is imported if its head is missing, and its head is written last. So an interrupted import
-continues where it stopped when it is run again, and one that is repeated changes nothing. A group
-that is here with other content is kept, unless `replace` is set. One that has moved on here since
-its import is always kept, because it has what the file has, and more.
+A group is imported if its head is missing here, and its head is written last. A group that is here
+stays as it is. So an import that was interrupted is completed when it is run again, and one that
+is repeated writes no group twice.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import Any, TypeVar
+from typing import Any
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import milliseconds
 from chalicelib.counting.windows import Windows, marker_item
 from chalicelib.events import schedule
 from chalicelib.events.event import Event, Status
 from chalicelib.settings import Feature
-from chalicelib.storage.conditions import Condition, attr
+from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Key, check_item, key_of, number, text
 from chalicelib.storage.ports import Table, check_object_name
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import (
-    MAX_TRANSACTION_WRITES,
-    Check,
-    ConditionFailed,
-    Delete,
-    Put,
-)
-from chalicelib.units import Milliseconds, WholeSeconds, to_milliseconds
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, Check, ConditionFailed, Put
+from chalicelib.ulids import milliseconds
+from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import ReportedError
+from vumi.operate import kinds
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
-from vumi.operate.check import rows
-from vumi.operate.check.rows import WrongItemError
-from vumi.operate.exchange import formats
-from vumi.operate.exchange.files import ExportFile
-from vumi.operate.exchange.formats import (
+from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
+from vumi.operate.kinds import (
     BADGE,
     EVENT,
     HEADS,
     MILESTONES,
-    OBJECT,
     OWNER,
-    QUEUED_EVENT,
     TOKEN,
     VIEW,
     WALLET,
     ItemKind,
+    WrongItemError,
     WrongLineError,
 )
 
-Result = TypeVar("Result")
-
 LISTED_ITEMS = 1_000
 """The items of a group that are kept in memory; those of a larger group are read as needed."""
-MAX_MARKERS = 10
-"""Markers of one badge; the latest is enough, because a fold covers all views before it."""
-SMALL_ITEMS = MAX_TRANSACTION_WRITES - MAX_MARKERS - 2
-"""The items of a group that is one transaction, with its head and the items that are made here."""
+SMALL_ITEMS = MAX_TRANSACTION_WRITES - 3
+"""The items of a group that is one transaction: with its head, a check, and an item made here."""
 BATCH_ITEMS = 2_000
 """Items that are imported in common commits, or in parallel."""
 PART_GROUPS = 10
@@ -73,9 +59,6 @@ PART_GROUPS = 10
 CHUNK_ITEMS = 100
 TRIES = 10
 """A try fails if another process has written the group meanwhile."""
-OTHER_CONTENT = "it is here with other content"
-TOO_LARGE = "it is here with other items, and too large to replace: delete it first"
-EVERY_KEY = 1_000_000
 
 
 class RestoreError(ReportedError):
@@ -86,45 +69,39 @@ class RestoreOutcome(Enum):
     """The outcome of a group; its value is printed for the operator."""
 
     IMPORTED = "imported"
-    SAME = "unchanged"
-    NEWER = "newer here, kept"
-    REPLACED = "replaced"
+    SAME = "here already"
     KEPT = "kept"
     LEFT_OUT = "left out: --tokens imports them"
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A group or a line, its outcome, and the reason if it was kept; `lines` are its lines."""
+    """A group or a line, its outcome, and the reason if it was kept; `line` is its first line."""
 
     kind: str
     name: str
-    outcome: RestoreOutcome
-    lines: int
+    line: int
+    outcome: RestoreOutcome = RestoreOutcome.IMPORTED
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenGroup:
-    """A group of the file: its head, and its other items.
+    """A group of the file: the number of its first line, its head, and its other items.
 
     `more` has those that do not fit into memory, or is None. They can be read once.
     """
 
+    line: int
     kind: ItemKind
     head: Item
     rest: Sequence[Item] = ()
     more: Iterator[Item] | None = None
 
     @property
-    def key(self) -> Key:
-        """Return the key of the head."""
-        return key_of(self.head)
-
-    @property
     def name(self) -> str:
         """Return the id of the badge, event or wallet, or the digest of the token."""
-        return self.key.pk.removeprefix(self.kind.partition)
+        return text(self.head, "PK").removeprefix(self.kind.partition)
 
     @property
     def is_small(self) -> bool:
@@ -133,11 +110,20 @@ class GivenGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenLine:
+    """A line of the file with its number, and its item, if it has one."""
+
+    number: int
+    fields: dict[str, Any]
+    kind: ItemKind = BADGE
+    item: Item = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
     """The job that imports an export, API tokens only with `tokens`; a `dry_run` writes nothing."""
 
     installation: Installation
-    replace: bool = False
     dry_run: bool = False
     tokens: bool = False
     patience: Retry = PATIENCE
@@ -161,7 +147,7 @@ class Restore:
                     continue
             yield from self._restore_batch(batch)
             batch, items = [], 0
-            if not isinstance(one, GivenGroup):
+            if isinstance(one, GivenLine):
                 yield self._restore_line(one)
             elif one.more is not None:
                 yield self._restore(one)
@@ -177,55 +163,31 @@ class Restore:
         return [self._restore(given) for given in part]
 
     def _restore(self, given: GivenGroup) -> Restored:
-        """Import a group; read it again if another process has written it."""
+        """Import a group; decide again if another process has written it meanwhile."""
         for _ in range(TRIES if given.more is None else 1):
-            decision = self._decide(given, self._table.get(given.key))
-            if self.dry_run or decision.write is None:
-                return decision.result(given)
+            decided = self._decide(given)
+            if self.dry_run or decided.outcome is not RestoreOutcome.IMPORTED:
+                return decided
             try:
-                lines = decision.write()
+                self._write(given)
             except ConditionFailed:
                 continue
             except Refused as error:
                 raise RestoreError(f"the {given.kind.name} {given.name}: {error}") from error
             self._enqueue(given)
-            return decision.result(given, lines)
+            return decided
         raise Unavailable(f"{given.name} was changed by other writes during its import")
 
-    def _decide(self, given: GivenGroup, there: Item | None) -> Decision:
+    def _decide(self, given: GivenGroup) -> Restored:
+        """Compare a group with what is here."""
+        decided = partial(Restored, given.kind.name, given.name, given.line)
         if given.kind is TOKEN and not self.tokens:
-            return Decision(RestoreOutcome.LEFT_OUT)
-        if reason := self._find_conflict(given):
-            return Decision(RestoreOutcome.KEPT, reason=reason)
-        if there is None:
-            write = partial(self._write, given, attr("SK").missing())
-            return Decision(RestoreOutcome.IMPORTED, write)
+            return decided(RestoreOutcome.LEFT_OUT)
+        there = self._table.get(key_of(given.head))
         if there == given.head:
-            return self._decide_same(given, there)
-        if is_newer(given.kind, there, given.head):
-            return Decision(RestoreOutcome.NEWER)
-        return self._decide_other(given, there)
-
-    def _decide_same(self, given: GivenGroup, there: Item) -> Decision:
-        """Decide about a group whose head is the same: the rest may have grown since an import."""
-        missing: list[Item] = []
-        for chunk in _chunks(chain(given.rest, given.more or ())):
-            here = {key_of(item): item for item in self._table.get_all([*map(key_of, chunk)])}
-            if any(_differs(here.get(key_of(item), item), item) for item in chunk):
-                return self._decide_other(given, there)
-            missing += [item for item in chunk if key_of(item) not in here]
-        if not missing:
-            return Decision(RestoreOutcome.SAME)
-        write = partial(self._add, given, missing, _as_read(given.kind, there))
-        return Decision(RestoreOutcome.IMPORTED, write)
-
-    def _decide_other(self, given: GivenGroup, there: Item) -> Decision:
-        if not self.replace:
-            return Decision(RestoreOutcome.KEPT, reason=OTHER_CONTENT)
-        if given.more is not None and there == given.head:  # its items were read to compare them
-            return Decision(RestoreOutcome.KEPT, reason=TOO_LARGE)
-        write = partial(self._replace, given, _as_read(given.kind, there))
-        return Decision(RestoreOutcome.REPLACED, write)
+            return decided(RestoreOutcome.SAME)
+        reason = "it is here with other content" if there else self._find_conflict(given)
+        return decided(RestoreOutcome.KEPT, reason) if reason else decided()
 
     def _find_conflict(self, given: GivenGroup) -> str:
         """Return why a group can't be imported: its user has another wallet, or it is a cycle."""
@@ -238,74 +200,42 @@ class Restore:
         here = text(self._table.get(wallets.owner(user)) or {}, "wallet")
         return "" if here in {"", given.name} else f"the user {user} has the wallet {here} here"
 
-    def _write(self, given: GivenGroup, condition: Condition) -> int:
-        """Write a group, its head last; return the number of its lines."""
-        head = _head_writes(given, condition)
-        if given.is_small:
-            self._table.write(*head, *map(Put, self._finish(given, given.rest)))
-            return 1 + len(given.rest)
-        lines = 1
+    def _write(self, given: GivenGroup) -> None:
+        """Write a group, its head last. Raises `ConditionFailed` and `Refused`."""
         last: dict[Key, Item] = {}
+        latest = 0
         for chunk in _chunks(chain(given.rest, given.more or ())):
-            lines += len(chunk)
-            finished = self._finish(given, chunk)
-            last |= {key_of(item): item for item in finished if _goes_with_head(item)}
-            self._table.put_all([item for item in finished if not _goes_with_head(item)])
-        self._table.write(*head, *map(Put, _limit_markers(last.values())))
-        return lines
+            latest = max([latest, *map(_taken_at, filter(_is_view, chunk))])
+            items = together = [self._with_ttl(item) for item in chunk]
+            if not given.is_small:
+                together = [item for item in items if _goes_with_head(item)]
+                self._table.put_all([item for item in items if not _goes_with_head(item)])
+            last |= {key_of(item): item for item in together}
+        self._keep_view_time(max(latest, number(given.head, "watermark")))
+        made = self._make_items(given, latest)
+        self._table.write(*_head_writes(given), *map(Put, [*last.values(), *made]))
 
-    def _replace(self, given: GivenGroup, condition: Condition) -> int:
-        """Replace all that is here of a group by the group."""
-        found = self._table.query(given.key.pk, limit=EVERY_KEY, attributes=("PK", "SK"))
-        others = [key for key in map(key_of, found) if key != given.key]
-        if not given.is_small or len(others) > SMALL_ITEMS - len(given.rest):
-            for chunk in _chunks(others):
-                self._table.write(*map(Delete, chunk))
-            return self._write(given, condition)
-        finished = self._finish(given, given.rest)
-        deletes = map(Delete, set(others) - {key_of(item) for item in finished})
-        self._table.write(*_head_writes(given, condition), *map(Put, finished), *deletes)
-        return 1 + len(given.rest)
-
-    def _add(self, given: GivenGroup, missing: Sequence[Item], condition: Condition) -> int:
-        """Add items to a group whose head has not changed."""
-        check = Check(given.key, condition)
-        for start in range(0, len(missing), SMALL_ITEMS):
-            finished = self._finish(given, missing[start : start + SMALL_ITEMS])
-            self._table.write(check, *map(Put, finished))
-        return 1 + len(given.rest)
-
-    def _finish(self, given: GivenGroup, rest: Iterable[Item]) -> list[Item]:
-        """Return items as this installation stores them, with those that an import makes."""
-        now = int(self.installation.clock())
-        items = [self._with_ttl(item, now) for item in rest]
-        if given.kind is BADGE:
-            times = [*map(_taken_at, filter(_is_view, items))]
-            self._keep_view_time(given.head, times)
-            return [*items, *self._make_markers(given.name, times, now)]
+    def _make_items(self, given: GivenGroup, latest: int) -> Iterator[Item]:
+        """Make the wallet of a user, or the marker of the latest view: its removal folds all."""
         if given.kind is WALLET:
             key = wallets.owner(text(given.head, "user"))
-            items.append({"PK": key.pk, "SK": key.sk, "wallet": given.name})
-        return items
+            yield {"PK": key.pk, "SK": key.sk, "wallet": given.name}
+        if latest:
+            mark = self._windows.mark(latest)
+            ttl = self._windows.marker_ttl(max(mark, int(self.installation.clock())))
+            yield marker_item(given.name, mark, ttl)
 
-    def _with_ttl(self, item: Item, now: WholeSeconds) -> Item:
+    def _with_ttl(self, item: Item) -> Item:
         """Keep a view for the retention from now on, because it must be folded here."""
         if not _is_view(item):
             return item
-        return {**item, "ttl": self._windows.view_ttl(max(_taken_at(item), to_milliseconds(now)))}
+        now = to_milliseconds(self.installation.clock())
+        return {**item, "ttl": self._windows.view_ttl(max(_taken_at(item), now))}
 
-    def _keep_view_time(self, head: Item, times: Iterable[Milliseconds]) -> None:
+    def _keep_view_time(self, latest: int) -> None:
         """Raise the clock of views here, if that of the badge was ahead of this machine's."""
-        latest = max([number(head, "watermark"), *times])
         if latest > to_milliseconds(self.installation.clock()):
             self.installation.keep_view_time((latest + 1) / 1000)
-
-    def _make_markers(
-        self, badge_id: str, times: Iterable[Milliseconds], now: WholeSeconds
-    ) -> Iterator[Item]:
-        """Make the markers of the windows of live views, whose removals fold the badge."""
-        for mark in sorted({self._windows.mark(at) for at in times}, reverse=True)[:MAX_MARKERS]:
-            yield marker_item(badge_id, mark, self._windows.marker_ttl(max(mark, now)))
 
     @property
     def _windows(self) -> Windows:
@@ -320,153 +250,84 @@ class Restore:
             now = to_milliseconds(self.installation.clock())
             schedule.enqueue_soon([event], self.installation.delivery_queue, now)
 
-    def _restore_line(self, line: dict[str, Any]) -> Restored:
+    def _restore_line(self, given: GivenLine) -> Restored:
         """Import an object of the archive, or an event that waits in a queue."""
-        if line["type"] == OBJECT:
-            body = gzip.compress(line["text"].encode(), mtime=0)
-            if not self.dry_run:
-                self.patience.call(partial(self.installation.archive.put, line["name"], body))
-            return Restored(OBJECT, line["name"], RestoreOutcome.IMPORTED, 1)
-        queue = self.installation.event_queue(line["queue"])
-        if queue is None:
-            reason = f"EVENT_QUEUES has no queue {line['queue']} here"
-            return Restored(QUEUED_EVENT, line["queue"], RestoreOutcome.KEPT, 1, reason)
+        if given.fields["type"] == OBJECT:
+            name, archive = given.fields["name"], self.installation.archive
+            body = gzip.compress(given.fields["text"].encode(), mtime=0)
+            restored, write = Restored(OBJECT, name, given.number), partial(archive.put, name, body)
+        else:
+            name = given.fields["queue"]
+            queue = self.installation.event_queue(name)
+            if queue is None:
+                reason = f"EVENT_QUEUES has no queue {name} here"
+                return Restored(QUEUED_EVENT, name, given.number, RestoreOutcome.KEPT, reason)
+            restored = Restored(QUEUED_EVENT, name, given.number)
+            write = partial(queue.send, given.fields["body"])
         if not self.dry_run:
-            self.patience.call(partial(queue.send, line["body"]))
-        return Restored(QUEUED_EVENT, line["queue"], RestoreOutcome.IMPORTED, 1)
+            self.patience.call(write)
+        return restored
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The outcome of a group, and the function that makes it true, if it writes."""
-
-    outcome: RestoreOutcome
-    write: Callable[[], int] | None = None
-    reason: str = ""
-
-    def result(self, given: GivenGroup, lines: int | None = None) -> Restored:
-        """Return what is reported; without a write, the lines of a large group are counted here."""
-        count = lines or 1 + len(given.rest) + sum(1 for _ in given.more or ())
-        return Restored(given.kind.name, given.name, self.outcome, count, self.reason)
-
-
-def is_newer(kind: ItemKind, there: Item, head: Item) -> bool:
-    """Return whether what is here is a later state of the same badge, wallet or event."""
-    if kind is BADGE:
-        is_same = number(head, "created") in {0, number(there, "created")}
-        return is_same and number(there, "version") > number(head, "version")
-    if kind is WALLET:
-        return text(there, "last") > text(head, "last")
-    if kind is EVENT:
-        is_same = all(there.get(name) == head.get(name) for name in ("request", "created"))
-        return is_same and _progress(there) >= _progress(head)
-    return False
-
-
-def _progress(event: Item) -> tuple[int, int, bool]:
-    """Return a value that grows with each redrive, each try, and with the end of an event."""
-    is_done = text(event, "status") != Status.ACTIVE
-    return number(event, "round"), number(event, "tries"), is_done
-
-
-def _head_writes(given: GivenGroup, condition: Condition) -> Iterator[Put | Check]:
+def _head_writes(given: GivenGroup) -> Iterator[Put | Check]:
     """Write a head, if its alias is no alias: so no order of imports makes a cycle."""
-    yield Put(given.head, condition)
+    yield Put(given.head, attr("SK").missing())
     if alias := text(given.head, "alias"):
         yield Check(keys.summary(alias), attr("alias").missing())
-
-
-VERSIONS = {BADGE.name: "version", WALLET.name: "last", EVENT.name: "tries"}
-"""The attribute of a head that every change of the group changes."""
-
-
-def _as_read(kind: ItemKind, there: Item) -> Condition:
-    """Return the condition that a group has not changed since its head was read."""
-    name = VERSIONS.get(kind.name, "created")
-    is_same = attr(name) == there[name] if name in there else attr(name).missing()
-    return attr("SK").exists() & is_same
-
-
-def _differs(here: Item, given: Item) -> bool:
-    """Return whether an item has other content; views have none."""
-    return here != given and not _is_view(given)
 
 
 def _is_view(item: Item) -> bool:
     return text(item, "SK").startswith(VIEW.sort)
 
 
-def _taken_at(view: Item) -> Milliseconds:
+def _taken_at(view: Item) -> int:
     return milliseconds(text(view, "SK").removeprefix(VIEW.sort))
 
 
 def _goes_with_head(item: Item) -> bool:
     """Return whether an item is written together with the head, because it acts on its own."""
-    is_of_user = text(item, "PK").startswith(wallets.OWNERS)
-    return is_of_user or text(item, "SK") in {OWNER.sort, MILESTONES.sort, keys.WINDOW}
+    return text(item, "SK") in {OWNER.sort, MILESTONES.sort}
 
 
-def _limit_markers(items: Iterable[Item]) -> list[Item]:
-    """Return items with the latest markers of windows alone, so that one transaction fits."""
-    markers = [item for item in items if item["SK"] == keys.WINDOW]
-    latest = sorted(markers, key=lambda item: number(item, "ttl"))[-MAX_MARKERS:]
-    return [*(item for item in items if item["SK"] != keys.WINDOW), *latest]
-
-
-def _chunks(items: Iterable[Result]) -> Iterator[list[Result]]:
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
     left = iter(items)
     while chunk := list(islice(left, CHUNK_ITEMS)):
         yield chunk
 
 
-def read_groups(file: ExportFile) -> Iterator[GivenGroup | dict[str, Any]]:
+def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
     """Yield the groups of a file, and its other lines as they are. Raises `RestoreError`.
 
     The items of a large group are read when they are needed, and must be before the next group.
     """
     decoded = (_decode(number, line) for number, line in file.lines())
-    for pk, members in groupby(decoded, lambda one: one.pk):
+    for pk, members in groupby(decoded, lambda one: text(one.item, "PK")):
         if not pk:
-            yield from (member.line for member in members)
+            yield from members
             continue
         first = next(members)
         if first.kind not in HEADS:
             raise RestoreError(
                 f"line {first.number}: the {first.kind.name} is of no badge or wallet before it"
             )
-        yield _make_group(first, members)  # noqa: B031  the rest of the same members
+        items = (member.item for member in members)  # noqa: B031  the rest of the same members
+        rest = list(islice(items, LISTED_ITEMS))
+        more = items if len(rest) == LISTED_ITEMS else None
+        yield GivenGroup(first.number, first.kind, first.item, rest, more)
 
 
-def _make_group(first: _Decoded, members: Iterator[_Decoded]) -> GivenGroup:
-    items = (member.item for member in members)
-    rest = list(islice(items, LISTED_ITEMS))
-    more = items if len(rest) == LISTED_ITEMS else None
-    return GivenGroup(first.kind, first.item, rest, more)
-
-
-@dataclass(frozen=True, slots=True)
-class _Decoded:
-    """A line of a file, and the item in it; `pk` is empty if it has none."""
-
-    number: int
-    line: dict[str, Any]
-    kind: ItemKind = BADGE
-    item: Item = None  # type: ignore[assignment]
-    pk: str = ""
-
-
-def _decode(line_number: int, line: dict[str, Any]) -> _Decoded:
+def _decode(number: int, line: dict[str, Any]) -> GivenLine:
     try:
         if line.get("type") in _TEXTS:
             _check_texts(line, _TEXTS[line["type"]])
-            return _Decoded(line_number, line)
-        kind, item = formats.item_of(line)
+            return GivenLine(number, line)
+        kind, item = kinds.item_of(line)
         check_item(item)
-        str(item.get("alias", "")).encode()  # SQLite looks up keys as UTF-8
-        rows.kind_of(item)
+        f"{item.get('alias')}{item.get('user')}".encode()  # SQLite looks up keys as UTF-8
+        kinds.check(item)
     except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
-        raise RestoreError(f"line {line_number} can't be imported: {error}") from error
-    return _Decoded(line_number, line, kind, item, text(item, "PK"))
+        raise RestoreError(f"line {number} can't be imported: {error}") from error
+    return GivenLine(number, line, kind, item)
 
 
 _TEXTS = {OBJECT: ("name", "text"), QUEUED_EVENT: ("queue", "body")}

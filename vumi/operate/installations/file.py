@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
-from chalicelib.counting.folding import Folder
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
@@ -33,7 +33,8 @@ from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable, all_items, removed_items
+from vumi.storage.removals import removed_items
+from vumi.storage.table import SqliteTable, all_items
 from vumi.storage.view_clock import ViewClock
 from vumi.workers.events import TIMERS_QUEUE, find_queue
 
@@ -56,7 +57,6 @@ class FileInstallation:
     ) -> None:
         self.database = database
         self.data = settings.folder
-        self.name = str(settings.folder / FILE)
         self.settings: Settings = settings.product
         self.clock = clock
         self.table = SqliteTable(database)
@@ -74,9 +74,9 @@ class FileInstallation:
         self.view_clock.keep(at)
 
     @property
-    def folder(self) -> Folder:
+    def counting(self) -> Counting:
         now = self.view_clock.keep()
-        return Folder(self.table, Windows.of(self.settings), lambda: now)
+        return Counting(self.table, Windows.of(self.settings), lambda: now)
 
     def event_queue(self, name: str) -> SqliteQueue:
         """Return the queue for events that the operator has listed under this name."""

@@ -21,7 +21,7 @@ from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting import keys
-from chalicelib.counting.folding import Folder
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
@@ -37,7 +37,6 @@ from vumi.operate.admin.source import StoredObject
 from vumi.operate.check.items import StoredItem
 from vumi.operate.exchange.table_source import TableSource
 from vumi.operate.installations.dead_letters import Redrive
-from vumi.operate.installations.restorable import RestorableTimes
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
@@ -64,10 +63,9 @@ class StackInstallation:
     sleep: Callable[[Seconds], None] = staticmethod(time.sleep)
 
     def __init__(
-        self, stack: str, found: Mapping[str, str], settings: Settings, clock: Callable[[], Seconds]
+        self, stack: str, found: dict[str, str], settings: Settings, clock: Callable[[], Seconds]
     ) -> None:
         self.stack = stack
-        self.name = f"the stack {stack}"
         self.outputs = found
         self.settings = settings
         self.clock = self.view_clock = clock
@@ -92,8 +90,8 @@ class StackInstallation:
         """Do nothing: the clocks of functions are those of AWS."""
 
     @property
-    def folder(self) -> Folder:
-        return folder(self.table, Windows.of(self.settings), self.clock)
+    def counting(self) -> Counting:
+        return counting_behind(self.table, Windows.of(self.settings), self.clock)
 
     def event_queue(self, name: str) -> SqsQueue | None:
         url = self.settings.event_queues.get(name)
@@ -101,13 +99,16 @@ class StackInstallation:
 
     @contextmanager
     def open_source(self) -> Iterator[TableSource]:
-        yield TableSource(self, self._objects(), self.sleep)
+        objects = (StoredObject(name, read().read()) for name, read in self._archived_objects())
+        yield TableSource(self, objects, self.sleep)
 
-    def _objects(self) -> Iterator[StoredObject]:
-        """Yield the objects of the archive, if the stack has one."""
-        bucket, client = self.outputs.get("ArchiveBucket", ""), aws_client("s3", RETRIES)
-        for name in _names_in(client, bucket):
-            yield StoredObject(name, _open_object(client, bucket, name).read())
+    def _archived_objects(self, **options: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+        """Yield the names of the archive's objects, in their order, each with its reader."""
+        client, bucket = aws_client("s3", RETRIES), self.outputs.get("ArchiveBucket")
+        if bucket:
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, **options)
+            for stored in (stored for page in pages for stored in page.get("Contents", [])):
+                yield stored["Key"], partial(_open_object, client, bucket, stored["Key"])
 
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]
@@ -117,22 +118,28 @@ class StackInstallation:
         return overview.of_items(self.items(), now)
 
     def stored_items(self) -> Iterator[StoredItem]:
-        """Yield all items but views, in pages, while others may write."""
-        return stored_items(self._client, self.outputs["TableName"])
+        """Yield all items but views, which belong to no other item, while others may write."""
+        options = {
+            "FilterExpression": "NOT begins_with(SK, :view)",
+            "ExpressionAttributeValues": {":view": {"S": keys.VIEW}},
+        }
+        table = self.outputs["TableName"]
+        for item in _scan(self._client, table, ConsistentRead=True, **options):
+            key = " ".join(item[name].get("S", "") for name in ("PK", "SK"))
+            yield key, partial(decode_item, item)
 
     @property
     def has_archive(self) -> bool:
         return "ArchiveBucket" in self.outputs
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
-        return in_bucket(aws_client("s3", None), self.outputs.get("ArchiveBucket", ""), since)
+        of_day = {"Prefix": f"{PREFIX}/", "StartAfter": first_name(since)}
+        for name, read in self._archived_objects(**of_day):
+            if not name.startswith(MALFORMED):
+                yield ArchivedObject(name, read)
 
     def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  the stream has them
         return iter(())
-
-    def restorable_times(self) -> RestorableTimes:
-        """Return the times to which the table can be restored. Raises `NoBackupsError`."""
-        return RestorableTimes.find(self._client, self.outputs["TableName"])
 
     def viewed_ids(self) -> Iterator[str]:
         return viewed_ids(self._client, self.outputs["TableName"])
@@ -158,9 +165,9 @@ class StackInstallation:
         return self.outputs[name]
 
 
-def folder(table: Table, windows: Windows, clock: Callable[[], Seconds]) -> Folder:
-    """Return a folder whose clock is behind by the margin for the operator's clock."""
-    return Folder(table, windows, lambda: clock() - CLOCK_MARGIN_SECONDS)
+def counting_behind(table: Table, windows: Windows, clock: Callable[[], Seconds]) -> Counting:
+    """Return what folds need, with a clock that is behind by the margin for the operator's."""
+    return Counting(table, windows, lambda: clock() - CLOCK_MARGIN_SECONDS)
 
 
 def viewed_ids(client: DynamoDBClient, table: str) -> Iterator[str]:
@@ -177,33 +184,6 @@ def viewed_ids(client: DynamoDBClient, table: str) -> Iterator[str]:
     )
     partitions = (item["PK"]["S"] for item in viewed)
     return (partition.removeprefix(keys.PARTITION) for partition, _ in groupby(partitions))
-
-
-def stored_items(client: DynamoDBClient, table: str) -> Iterator[StoredItem]:
-    """Scan a table for all items but views, which belong to no other item."""
-    options = {
-        "FilterExpression": "NOT begins_with(SK, :view)",
-        "ExpressionAttributeValues": {":view": {"S": keys.VIEW}},
-    }
-    for item in _scan(client, table, ConsistentRead=True, **options):
-        yield " ".join(item[name].get("S", "") for name in ("PK", "SK")), partial(decode_item, item)
-
-
-def in_bucket(client: Any, bucket: str, since: date | None = None) -> Iterator[ArchivedObject]:
-    """Yield the objects of an archive in a bucket, from a day on, in the order of their names.
-
-    The name of the bucket is empty if the stack has no wallets, and so no archive.
-    """
-    for name in _names_in(client, bucket, Prefix=f"{PREFIX}/", StartAfter=first_name(since)):
-        if not name.startswith(MALFORMED):
-            yield ArchivedObject(name, partial(_open_object, client, bucket, name))
-
-
-def _names_in(client: Any, bucket: str, **options: str) -> Iterator[str]:
-    """Yield the names of the objects in a bucket, in their order; none without a bucket."""
-    if bucket:
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, **options)
-        yield from (stored["Key"] for page in pages for stored in page.get("Contents", []))
 
 
 def _open_object(client: Any, bucket: str, name: str) -> Any:

@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import new_ulid
 from chalicelib.counting.windows import marker_item
+from chalicelib.ulids import new_ulid
 from chaos.checker import db_probe
 from chaos.checker.db_probe import Look, annotated
 from chaos.checker.history import Kind, Operation, Outcome

@@ -207,13 +207,13 @@ def test_informational_responses_are_skipped() -> None:
 
 def test_informational_responses_have_a_maximum() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100
-    assert answered(drips(early * 50, early)).error == "the answer is longer than 64 KiB"
+    assert answered(drips(early * 50, early)).error == "the response is longer than 64 KiB"
 
 
 @pytest.mark.parametrize("field", [b"", b"OK\r\nX: "])
 def test_a_line_without_an_end_is_not_read_forever(field: bytes) -> None:
     answer = b"HTTP/1.1 200 " + field + b"a" * 65_536
-    assert answered(answer).error == "the answer is longer than 64 KiB"
+    assert answered(answer).error == "the response is longer than 64 KiB"
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -344,7 +344,7 @@ def resets(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("answer", [resets, b""])
 def test_a_connection_that_ends_without_an_answer_is_an_outcome(answer: bytes | Script) -> None:
-    assert answered(answer) == PostOutcome(None, "the connection was closed before an answer")
+    assert answered(answer) == PostOutcome(None, "the connection was closed before a response")
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_a_connection_that_ends_without_an_answer_is_an_outcome(answer: bytes | 
     ],
 )
 def test_an_answer_that_is_not_http_is_an_outcome_that_quotes_nothing(answer: bytes) -> None:
-    assert answered(answer) == PostOutcome(None, "the answer is not HTTP")
+    assert answered(answer) == PostOutcome(None, "the response is not HTTP")
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\n"]))
@@ -369,8 +369,8 @@ def test_any_answer_is_an_outcome(rest: bytes, start: bytes) -> None:
     with ours, theirs:
         theirs.sendall(start + rest)
         theirs.shutdown(socket.SHUT_WR)
-        with suppress(http_client.MalformedAnswer, ConnectionError):
-            answer = http_client.read_answer(ours, deadline())
+        with suppress(http_client.MalformedReplyError, ConnectionError):
+            answer = http_client.read_reply(ours, deadline())
             assert 200 <= answer.status <= 999
             seconds_to_wait(answer.retry_after, NOON)
 
@@ -409,7 +409,7 @@ def silent(connection: socket.socket) -> None:
     ],
 )
 def test_no_answer_takes_longer_than_the_deadline(script: Script) -> None:
-    assert answered(script, seconds=SHORT) == PostOutcome(None, "no answer within 0.3 s")
+    assert answered(script, seconds=SHORT) == PostOutcome(None, "no response within 0.3 s")
 
 
 @pytest.mark.parametrize("length", [b"", b"Content-Length: 99999999\r\n"])
@@ -465,7 +465,7 @@ def test_a_body_is_read_to_its_end_and_no_further(body: bytes) -> None:
     """A chunked body has an end, and a malformed one ends where it is malformed."""
     head = b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\nRetry-After: 7\r\n\r\n"
     wire = Wire(head + body)
-    answer = http_client.read_answer(cast("socket.socket", wire), deadline())
+    answer = http_client.read_reply(cast("socket.socket", wire), deadline())
     assert (answer.status, answer.retry_after) == (202, "7")
     assert not wire.waited
 
@@ -532,13 +532,13 @@ def test_a_receiver_that_hardly_reads_is_not_waited_for(reads: int) -> None:
         released.set()
         thread.join()
     assert sum(received) < len(body) / 2
-    assert outcome == PostOutcome(None, "no answer within 0.3 s")
+    assert outcome == PostOutcome(None, "no response within 0.3 s")
 
 
 def test_a_receiver_that_is_silent_instead_of_tls_is_not_waited_for() -> None:
     with receiver(silent) as server:
         outcome = sender(seconds=SHORT).post(server.url("https"), "evt_1", BODY)
-    assert outcome == PostOutcome(None, "no answer within 0.3 s")
+    assert outcome == PostOutcome(None, "no response within 0.3 s")
 
 
 # TLS
@@ -617,7 +617,7 @@ def test_a_slow_answer_over_tls_is_cut_at_the_deadline(authority: Authority) -> 
     with secure_receiver(authority, x509.IPAddress(ip_address("127.0.0.1")), script=slow) as server:
         secure = sender(trust=authority.trusted, seconds=SHORT)
         outcome = secure.post(server.url("https"), "evt_1", BODY)
-    assert outcome == PostOutcome(None, "no answer within 0.3 s")
+    assert outcome == PostOutcome(None, "no response within 0.3 s")
 
 
 def test_the_system_decides_which_certificates_to_trust_from_tls_1_2_on() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -76,10 +77,8 @@ def test_json_has_the_same(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
         ["backup"],
         ["backup", "--keep", "0", "x"],
         ["backup", "--keep", "7"],
-        ["backup", "--stack", STACK, "x"],
-        ["backup", "--stack", STACK, "--keep", "7"],
         ["restore"],
-        ["restore", "--stack", STACK, "x"],
+        ["check", "--table", "x"],
     ],
 )
 def test_wrong_usage_has_status_2_and_makes_nothing(data: Path, arguments: list[str]) -> None:
@@ -111,42 +110,13 @@ def table() -> Iterator[DynamoTable]:
         client.close()
 
 
-@pytest.mark.usefixtures("table")
-def test_a_stack_shows_the_times_to_which_it_can_be_restored(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert vumi(data, "backup", "--stack", STACK) == 1
-    said = "vu-mi: the table vu-mi-table has no point-in-time recovery, so it can't be restored;"
-    assert capsys.readouterr().err.startswith(said)
-    boto3.client("dynamodb").update_continuous_backups(
-        TableName=OUTPUTS["TableName"],
-        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-    )
-    assert vumi(data, "backup", "--stack", STACK, "--json") == 0
-    times = json.loads(capsys.readouterr().out)
-    assert vumi(data, "backup", "--stack", STACK) == 0
-    assert times["table"] == OUTPUTS["TableName"]
-    assert capsys.readouterr().out.splitlines()[1] == (
-        f"  make restore STAGE=prod BUCKET=my-bucket AT={times['last']}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("stack", "stage"), [(STACK, "STAGE=prod"), ("badges", "STAGE=prod STACK=badges")]
-)
-def test_the_restore_of_a_stack_says_which_command_does_it(
-    data: Path, capsys: pytest.CaptureFixture[str], stack: str, stage: str
-) -> None:
-    assert vumi(data, "restore", "--stack", stack) == 1
-    assert capsys.readouterr().err == (
-        "vu-mi: a stack is restored with its template, from a checkout of vu-mi:"
-        f" make restore {stage} BUCKET=my-bucket AT=2026-11-20T10:00:00Z\n"
-    )
-
-
-def test_the_check_of_a_stack_finds_a_wrong_count(
+def test_the_check_of_a_stack_reads_its_table_or_a_restored_one_and_its_archive(
     data: Path, table: DynamoTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """An object of malformed records is not read."""
+    archive = boto3.client("s3")
+    malformed = "journal/malformed/x.jsonl.gz"
+    archive.put_object(Bucket=OUTPUTS["ArchiveBucket"], Key=malformed, Body=b"no gzip")
     assert vumi(data, "check", "--stack", STACK) == 0
     assert capsys.readouterr().out.splitlines() == [
         "ok: items: 1 wallet, 1 wallet of a user",
@@ -155,7 +125,17 @@ def test_the_check_of_a_stack_finds_a_wrong_count(
         "the stack vu-mi-prod has no errors.",
     ]
     table.put_all([BADGE])
+    undecoded: Any = {"PK": {"S": "x"}, "SK": {"S": "y"}, "a": {"B": b"z"}}
+    boto3.client("dynamodb").put_item(TableName=OUTPUTS["TableName"], Item=undecoded)
+    archive.put_object(Bucket=OUTPUTS["ArchiveBucket"], Key="journal/2027/x.gz", Body=b"no gzip")
     assert vumi(data, "check", "--stack", STACK) == 3
     out, err = capsys.readouterr()
     assert "wrong: the badge a has 1 views, but its history has 0" in out
-    assert err.startswith("vu-mi: the stack vu-mi-prod has 1 errors; docs/backups.md")
+    assert "wrong: x y: an attribute" in out
+    assert "wrong: journal/2027/x.gz can't be read: Not a gzipped file" in out
+    assert err.startswith("vu-mi: the stack vu-mi-prod has 3 errors; docs/backups.md")
+    create_table(boto3.client("dynamodb"), "restored")
+    assert vumi(data, "check", "--stack", STACK, "--table", "restored") == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("ok: items: none\n")
+    assert err.startswith("vu-mi: the table restored has 1 errors;")

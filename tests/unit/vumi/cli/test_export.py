@@ -81,11 +81,11 @@ def test_what_is_kept_is_named_and_fails_the_import(
     assert run(full, "import", file) == 1
     out, err = capsys.readouterr()
     assert out == (
-        "badge a is kept: it is here with other content\nbadge: 1 kept\nbadge: 2 unchanged\n"
+        "badge a is kept: it is here with other content\nbadge: 2 here already\nbadge: 1 kept\n"
     )
-    assert err.startswith("vu-mi: 1 were not imported; import into an empty table, or replace")
-    assert run(full, "import", file, "--replace") == 0
-    assert shown(full.memory, "a") == 17
+    assert err.startswith("vu-mi: 1 were not imported, and what is here stays: to have all")
+    assert run(full, "import", file, "--replace") == 2
+    assert "--replace is for counts" in capsys.readouterr().err
 
 
 def test_an_export_never_overwrites_a_file(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,25 +13,23 @@ from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.counting import badge_count, keys
-from chalicelib.counting.folding import Folder
-from chalicelib.counting.storing import Store
+from chalicelib.counting import badge_count, keys, storing
+from chalicelib.counting.folding import BadgeFold
+from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.storage.retry import Retry
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
-from vumi.cli import fold as folding
-from vumi.cli.fold import FoldAll, FoldedBadge, NotFoldedError
+from vumi.cli.fold import FoldedBadge, NotFoldedError, fold_badges, report
 from vumi.cli.program import main
 from vumi.operate.installations.file import FileInstallation
-from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, folder, viewed_ids
+from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -51,21 +49,20 @@ def store(table: Table, *badge_ids: str, taken: float = NOON, views: int = 2) ->
         for badge_id in badge_ids
         for number in range(views)
     ]
-    assert Store(table, Windows(), lambda: taken, map).store(stored) == {}
+    assert storing.store(Counting(table, Windows(), lambda: taken), stored) == {}
 
 
-def job(table: Table, patience: Retry | None = None) -> FoldAll:
-    own = Folder(table, Windows(), lambda: LATER)
-    return FoldAll(own, map, patience or FakeTime().retry(attempts=2))
+def fold(table: Table, badge_ids: Iterable[str] = BADGES) -> Iterator[FoldedBadge]:
+    patience = FakeTime().retry(attempts=2)
+    return fold_badges(Counting(table, Windows(), lambda: LATER), map, badge_ids, patience)
 
 
 def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: SqliteTable) -> None:
     store(table, *BADGES)
-    shown = {badge_id: badge_count.read(table, badge_id).shown for badge_id in BADGES}
-    assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id, 2) for badge_id in BADGES]
+    assert list(fold(table)) == [FoldedBadge(badge_id, 2) for badge_id in BADGES]
     assert {read(table, badge_id).count for badge_id in BADGES} == {2}
-    assert {badge_count.read(table, badge_id).shown for badge_id in BADGES} == {*shown.values()}
-    assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id) for badge_id in BADGES]
+    assert {badge_count.read(table, badge_id).shown for badge_id in BADGES} == {2}
+    assert list(fold(table)) == [FoldedBadge(badge_id) for badge_id in BADGES]
 
 
 def test_a_badge_that_fails_delays_no_other_and_is_named(
@@ -75,33 +72,24 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
     table.put_all([broken])
     with pytest.raises(NotFoldedError, match="1 badges are not folded"):
-        folding.run(job(table), ["a", "b", "c"])
+        report(fold(table, ["a", "b", "c"]))
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("b is not folded: TypeError(")
     assert told[1:] == ["folded 4 views of 3 badges"]
     assert (read(table, "a").count, read(table, "c").count) == (2, 2)
 
 
-def test_a_storage_that_throttles_is_retried(table: SqliteTable) -> None:
-    store(table, "a")
-    faulty = FaultyTable(table, before_write=raising(Unavailable("throttled")))
-    assert list(job(faulty).run(["a"])) == [FoldedBadge("a", 2)]
-
-
-def test_a_storage_that_stays_unavailable_ends_the_run_with_the_fix(
+def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
     table: SqliteTable,
 ) -> None:
     """The first 100 are folded, and the next run folds the others."""
     store(table, *BADGES)
-    failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
-    faulty = FaultyTable(table, before_write=raising(*failures))
-    with pytest.raises(NotFoldedError) as cut:
-        folding.run(job(faulty), BADGES)
-    assert (
-        str(cut.value)
-        == "the fold stopped after 100 badges: throttled; run it again to fold the rest"
-    )
-    assert sum(folded.views for folded in job(table).run(BADGES)) == 2 * 150
+    once, always = [Unavailable("throttled")], [Unavailable("throttled")] * 9
+    faulty = FaultyTable(table, before_write=raising(*once, *[None] * 100, *always))
+    stopped = "the fold stopped after 100 badges: throttled; run it again to fold the rest"
+    with pytest.raises(NotFoldedError, match=stopped):
+        report(fold(faulty))
+    assert sum(folded.views for folded in fold(table)) == 2 * 150
 
 
 def test_an_interrupted_run_says_how_to_continue(table: SqliteTable) -> None:
@@ -111,14 +99,14 @@ def test_an_interrupted_run_says_how_to_continue(table: SqliteTable) -> None:
 
     store(table, *BADGES)
     with pytest.raises(NotFoldedError, match="it was interrupted; run it again"):
-        folding.run(job(table), ids())
+        report(fold(table, ids()))
 
 
 def test_the_progress_and_the_result_are_printed(
     table: SqliteTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store(table, *BADGES)
-    folding.run(job(table), BADGES * 8)
+    report(fold(table, BADGES * 8))
     out, err = capsys.readouterr()
     assert err == "1,000 badges so far\n2,000 badges so far\n"
     assert out == "folded 500 views of 2,000 badges\n"
@@ -157,8 +145,8 @@ def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteT
     ahead = NOON + CLOCK_MARGIN_SECONDS
     store(table, "young")
     store(table, "old", taken=NOON - 1_200)
-    own = folder(table, Windows(), lambda: ahead)
-    assert [own.fold_all("young"), own.fold_all("old")] == [0, 2]
+    own = counting_behind(table, Windows(), lambda: ahead)
+    assert [BadgeFold(own, badge_id).fold_all() for badge_id in ("young", "old")] == [0, 2]
     assert read(table, "young").watermark < NOON * 1000
 
 

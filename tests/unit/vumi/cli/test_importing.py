@@ -38,7 +38,7 @@ def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> 
     out, err = capsys.readouterr()
     assert out == (
         "250 imported\n0 unchanged\n0 replaced\n0 kept\n"
-        "line 7: b7 kept: its base is 7, but the file has 70\n"
+        "b7 kept: its base is 7, and the import has 70\n"
         "0 imported\n3 unchanged\n0 replaced\n1 kept\n"
     )
     assert err == ""

@@ -87,8 +87,8 @@ def test_another_base_is_kept_unless_it_is_to_be_replaced(
         assert run(installation, "demo", "--at", address, "--yes", "--replace") == 0
     assert shown(installation.table, "@demo") == 4_321
     out = capsys.readouterr().out
-    assert "@demo kept: its base is 9,000\n" in out
-    assert "@demo replaced: its base was 9,000\n" in out
+    assert "@demo kept: its base is 9,000, and the import has 4,321\n" in out
+    assert "@demo replaced: its base was 9,000, and the import has 4,321\n" in out
 
 
 def test_what_could_not_be_read_is_named_after_the_others_are_imported(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import platform
+import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import RouteTable
+from chalicelib.version import VERSION
 from simulation.resources import GivenResources
 from tests.unit.vumi.metrics.reading import samples
+from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess
-from vumi.metrics.families import CONTENT_TYPE, Family, Kind, Metric
-from vumi.metrics.monitoring import KEPT_SECONDS, MetricsEndpoint, ProcessMetrics
+from vumi.metrics.families import CONTENT_TYPE, Family
+from vumi.metrics.monitoring import KEPT_SECONDS, MetricsEndpoint, read_process
 from vumi.server.proxies import TrustedProxies
-
-SCRAPES = Metric("vumi_scrapes_total", Kind.COUNTER, "Scrapes.")
 
 
 class Scraped:
@@ -24,14 +27,12 @@ class Scraped:
 
     def __init__(self) -> None:
         self.now, self.computed = 5.0, 0
-        endpoint = MetricsEndpoint(
-            [self.families], MetricsAccess.LOCAL, TrustedProxies(), lambda: self.now
-        )
-        self.table = RouteTable([endpoint.route])
+        check = partial(access.check, access=MetricsAccess.LOCAL, proxies=TrustedProxies())
+        self.table = RouteTable([MetricsEndpoint([self.parts], check, lambda: self.now).route])
 
-    def families(self) -> Iterator[Family]:
+    def parts(self) -> Iterator[Family]:
         self.computed += 1
-        yield Family.of(SCRAPES, self.computed)
+        yield Family.of("vumi_scrapes_total", "Scrapes.", self.computed)
 
     def get(self, client: str = "127.0.0.1", method: str = "GET") -> Response:
         request = Request(method, "/metrics", headers={"host": "localhost"}, client=client)
@@ -67,20 +68,16 @@ def test_a_refused_scrape_computes_nothing() -> None:
     assert scraped.computed == 0
 
 
-def test_a_process_has_its_start_memory_and_files() -> None:
-    found = samples(ProcessMetrics("1.2", 1_000.5).families())
-    [build] = (name for name in found if name.startswith("vumi_build_info"))
-    assert 'version="1.2"' in build
+def test_a_process_has_its_start_memory_and_files(tmp_path: Path) -> None:
+    found = samples(read_process(1_000.5))
+    versions = f'python="{platform.python_version()}",sqlite="{sqlite3.sqlite_version}"'
+    assert found[f'vumi_build_info{{version="{VERSION}",{versions}}}'] == 1
     assert found["process_start_time_seconds"] == 1_000.5
     assert found["process_cpu_seconds_total"] > 0
     assert 10e6 < found["process_resident_memory_bytes"] < 10e9
     assert 3 <= found["process_open_fds"] <= found["process_max_fds"]
     with Path(os.devnull).open():
-        more = samples(ProcessMetrics("1.2", 0).families())
-    assert more["process_open_fds"] == found["process_open_fds"] + 1
-
-
-def test_a_system_without_proc_has_the_other_metrics(tmp_path: Path) -> None:
-    found = samples(ProcessMetrics("1.2", 0, tmp_path / "proc").families())
-    assert "process_resident_memory_bytes" not in found
-    assert "process_start_time_seconds" in found
+        assert samples(read_process(0))["process_open_fds"] == found["process_open_fds"] + 1
+    without_proc = samples(read_process(0, tmp_path / "proc"))
+    missing = {"process_resident_memory_bytes", "process_open_fds"}
+    assert found.keys() - without_proc.keys() == missing

@@ -15,16 +15,8 @@ from vumi.metrics.requests import CommitMetrics, RequestMetrics
 OK = Response(200, {}, b"12345")
 
 
-def label(method: str, path: str) -> str:
-    """Return the sample that one request adds to."""
-    metrics = RequestMetrics(TABLE, access_log=False)
-    metrics.add(method, path, OK, 0.0)
-    [name] = (name for name in samples(metrics.families()) if "requests_total" in name)
-    return name.removeprefix("vumi_http_requests_total")
-
-
 @pytest.mark.parametrize(
-    ("method", "path", "found"),
+    ("method", "path", "labels"),
     [
         ("GET", "/api/v1/views", ("GET", "/api/v1/views")),
         ("HEAD", "/api/v1/views.svg", ("HEAD", "/api/v1/views.svg")),
@@ -38,11 +30,21 @@ def label(method: str, path: str) -> str:
         ("get", "/api/v1/views", ("other", "/api/v1/views")),
     ],
 )
-def test_a_request_is_counted_by_the_template_of_its_route(
-    method: str, path: str, found: tuple[str, str]
+def test_a_request_is_counted_and_logged_by_the_template_of_its_route(
+    method: str, path: str, labels: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    name, route = found
-    assert label(method, path) == f'{{method="{name}",route="{route}",status="200"}}'
+    """So any number of paths and methods has a bounded number of samples."""
+    caplog.set_level(logging.INFO, "vu-mi")
+    name, route = labels
+    for access_log in (False, True):
+        metrics = RequestMetrics(TABLE, access_log=access_log)
+        metrics.add(method, path, OK, 0.0123456)
+        sample = f'vumi_http_requests_total{{method="{name}",route="{route}",status="200"}}'
+        requests = [one for one in samples(metrics.families()) if "requests_total" in one]
+        assert requests == [sample]
+    times = {"duration_ms": 12.346, "bytes": 0 if method == "HEAD" else 5}
+    fields = {"method": name, "route": route, "status": 200, **times}
+    assert logged_events(caplog) == [(logging.INFO, "request_answered", fields)]
 
 
 def test_requests_add_up_by_status_and_their_times_by_route() -> None:
@@ -57,38 +59,6 @@ def test_requests_add_up_by_status_and_their_times_by_route() -> None:
     assert found[f'{times}_count{{route="/api/v1/views"}}'] == 4
     assert found[f'{times}_bucket{{route="/api/v1/views",le="0.0025"}}'] == 2
     assert found[f'{times}_sum{{route="/api/v1/views"}}'] == pytest.approx(3.2021)
-
-
-def test_any_number_of_paths_and_methods_has_a_bounded_number_of_samples() -> None:
-    metrics = RequestMetrics(TABLE, access_log=False)
-    for number in range(1_000):
-        metrics.add(f"M{number}", f"/{number}", OK, 0.0)
-        metrics.add("GET", f"/api/v1/events/{number}", OK, 0.0)
-    names = [name for name in samples(metrics.families()) if "requests_total" in name]
-    assert len(names) == 2
-
-
-def test_the_access_log_has_one_line_for_each_request(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "vu-mi")
-    metrics = RequestMetrics(TABLE, access_log=True)
-    metrics.add("GET", "/api/v1/events/secret-id", OK, 0.0123456)
-    metrics.add("HEAD", "/api/v1/views", Response(404, {}, b"12"), 1.0)
-    metrics.add("SECRET", "/secret", Response(404, {}, b"12"), 1.0)
-    fields = ("method", "route", "status", "duration_ms", "bytes")
-    assert logged_events(caplog) == [
-        (logging.INFO, "request_answered", dict(zip(fields, values, strict=True)))
-        for values in (
-            ("GET", "/api/v1/events/{event_id}", 200, 12.346, 5),
-            ("HEAD", "/api/v1/views", 404, 1000.0, 0),
-            ("other", "none", 404, 1000.0, 2),
-        )
-    ]
-
-
-def test_without_the_setting_there_is_no_access_log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "vu-mi")
-    RequestMetrics(TABLE, access_log=False).add("GET", "/api/v1/views", OK, 0.1)
-    assert logged_events(caplog) == []
 
 
 def test_commits_are_measured_by_time_and_by_requests() -> None:

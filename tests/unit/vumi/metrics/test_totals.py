@@ -26,12 +26,6 @@ def test_each_name_that_the_core_counts_by_has_a_metric() -> None:
     assert COUNTED.keys() == {keyword.arg for call in calls for keyword in call.keywords}
 
 
-def test_names_in_seconds_are_histograms_and_all_others_counters() -> None:
-    for name, (metric, labels) in COUNTED.items():
-        kind = "histogram" if name.endswith("_seconds") else "counter"
-        assert (metric.kind, len(metric.labels)) == (kind, len(labels)), name
-
-
 def test_totals_begin_at_0_and_add_up() -> None:
     totals = Totals()
     before = samples(totals.families())

@@ -23,40 +23,32 @@ class Limited:
         return [self.limits.wait(Action.CLAIM, client) for _ in range(times)]
 
 
-def test_a_full_bucket_has_its_actions_and_the_next_one_waits() -> None:
+@pytest.mark.parametrize(
+    ("claims", "pause", "waits"),
+    [
+        (0, 0.0, [0.0] * 300 + [0.2] * 100),
+        (300, 0.2, [0.0, 0.2]),
+        (300, 60.0, [0.0] * 300 + [0.2]),
+        (300, 86_400.0, [0.0] * 300 + [0.2]),
+    ],
+    ids=["full", "one action later", "full again", "and no fuller"],
+)
+def test_a_bucket_has_its_actions_and_a_refused_one_makes_no_other_wait_longer(
+    claims: int, pause: float, waits: list[float]
+) -> None:
     limited = Limited()
-    assert limited.claim(times=301) == [0.0] * 300 + [0.2]
-
-
-def test_an_action_that_waited_for_its_time_is_allowed_and_only_one() -> None:
-    limited = Limited()
-    limited.claim(times=300)
-    limited.now += 0.2
-    assert limited.claim(times=2) == [0.0, 0.2]
-
-
-def test_a_refused_action_does_not_make_the_next_one_wait_longer() -> None:
-    limited = Limited()
-    assert limited.claim(times=400)[300:] == [0.2] * 100
-
-
-def test_a_bucket_is_full_again_after_its_seconds_and_no_fuller_after_more() -> None:
-    for seconds in (60, 86_400):
-        limited = Limited()
-        limited.claim(times=300)
-        limited.now += seconds
-        assert limited.claim(times=301) == [0.0] * 300 + [0.2]
+    limited.claim(times=claims)
+    limited.now += pause
+    assert limited.claim(times=len(waits)) == waits
 
 
 def test_clients_and_actions_have_their_own_buckets() -> None:
     limited = Limited(Rate(1, 60))
     assert limited.claim("192.0.2.1", 2) == [0.0, 60.0]
     assert limited.claim("192.0.2.2", 2) == [0.0, 60.0]
+    assert limited.limits.refused == {Action.CLAIM: 2}
     assert limited.limits.wait(Action.REQUEST, "192.0.2.1") == 0.0, "not limited"
-
-
-def test_a_client_without_an_address_is_not_limited() -> None:
-    assert Limited(Rate(1, 60)).claim("", 9) == [0.0] * 9
+    assert limited.claim("", 9) == [0.0] * 9, "no address"
 
 
 def test_the_bucket_that_was_unused_for_the_longest_time_is_dropped() -> None:
@@ -153,10 +145,3 @@ def test_in_no_period_more_is_allowed_than_a_full_bucket_and_what_it_gains(
         for last, ended in enumerate(allowed[first:], 1):
             gained = (ended - began + 0.001) * actions / seconds
             assert last <= actions + gained + 0.001
-
-
-def test_refused_actions_are_counted() -> None:
-    limited = Limited(Rate(2, 60))
-    limited.claim(times=5)
-    limited.claim("192.0.2.2")
-    assert limited.limits.refused == {Action.CLAIM: 3}

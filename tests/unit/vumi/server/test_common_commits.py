@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -134,10 +134,21 @@ def test_a_commit_is_bounded_by_its_time(costs: Sequence[float], sizes: Sequence
     assert [size for size, _ in storage.measured] == sizes
 
 
-def test_one_request_of_another_client_is_answered_before_the_rest_of_a_dear_one() -> None:
-    storage = Storage(costs={f"/{place}": 0.010 for place in range(50)})
-    visitor = Request("GET", "/visitor", client="203.0.113.9")
-    answers(storage, [*(replace(one, client="198.51.100.7") for one in gets(50)), visitor])
+def test_one_request_of_another_client_is_read_and_answered_before_the_rest_of_a_dear_one() -> None:
+    """Else 190 heads of one client are read before the next commit."""
+    storage, read = Storage(costs={f"/{place}": 0.010 for place in range(50)}), list[str]()
+
+    def note(request: Request) -> Request:
+        read.append(request.path)
+        return request
+
+    async def ask(commits: CommonCommits) -> None:
+        dear = [commits.answer("198.51.100.7", partial(note, one)) for one in gets(50)]
+        visitor = commits.answer("203.0.113.9", partial(note, Request("GET", "/visitor")))
+        await asyncio.gather(*dear, visitor)
+
+    run(storage, ask)
+    assert read.index("/visitor") == 1
     assert [path for path, _, _ in storage.answered].index("/visitor") == 1
 
 
@@ -172,35 +183,6 @@ def test_requests_that_come_while_a_commit_runs_are_answered_in_the_next() -> No
     assert storage.commits == [1, 2, 2]
 
 
-def test_a_request_that_comes_to_the_network_has_a_thread_and_no_commit() -> None:
-    clients: list[str] = []
-    storage = Storage(on_answer=lambda request: clients.append(request.client))
-
-    answers(storage, [URL])
-
-    [(_, number, thread)] = storage.answered
-    assert (storage.number, number) == (1, None)
-    assert thread is not storage.loop_thread
-    assert (storage.counted, clients) == ([URL.client], [""]), "the limits count it once"
-
-
-def test_a_head_is_read_in_the_turn_of_its_client() -> None:
-    """Else 190 heads of one client are read before the next commit."""
-    storage, read = Storage(costs={f"/{place}": 0.010 for place in range(50)}), list[str]()
-
-    async def ask(commits: CommonCommits) -> None:
-        def note(request: Request) -> Request:
-            read.append(request.path)
-            return request
-
-        dear = [commits.answer("198.51.100.7", partial(note, one)) for one in gets(50)]
-        visitor = commits.answer("203.0.113.9", partial(note, Request("GET", "/visitor")))
-        await asyncio.gather(*dear, visitor)
-
-    run(storage, ask)
-    assert read.index("/visitor") == 1
-
-
 def test_a_request_that_cannot_be_read_fails_alone() -> None:
     storage = Storage()
 
@@ -227,19 +209,25 @@ def test_a_body_is_expected_before_the_request_is_answered(error: StorageError |
     assert storage.answered == []
 
 
-def test_a_request_that_waits_for_the_network_delays_no_other() -> None:
+def test_a_request_that_waits_for_the_network_has_a_thread_and_delays_no_other() -> None:
     """The route of the URL waits until another request was answered."""
-    met = threading.Event()
+    met, clients = threading.Event(), list[str]()
 
     def meet(request: Request) -> None:
+        clients.append(request.client)
         if request.path == URL.path:
             assert met.wait(10.0)
         met.set()
 
     storage = Storage(on_answer=meet)
     answers(storage, [URL, *gets(1)])
-
-    assert [path for path, _, _ in storage.answered] == ["/0", "/events"]
+    assert [(path, number) for path, number, _ in storage.answered] == [
+        ("/0", 1),
+        ("/events", None),
+    ]
+    assert storage.answered[1][2] is not storage.loop_thread
+    assert (storage.number, storage.counted) == (1, [URL.client]), "the limits count it once"
+    assert clients == ["", ""]
 
 
 @pytest.mark.parametrize("error", [Unavailable("full"), Refused("broken")])

@@ -13,6 +13,11 @@ from hypothesis import strategies as st
 from vumi.server.fair_queue import MAX_IDLE, FairQueue
 
 
+@pytest.fixture
+def queue() -> FairQueue[int]:
+    return FairQueue()
+
+
 def serve(queue: FairQueue[int], costs: Mapping[str, float], number: int) -> list[str]:
     """Take items, charge their costs, and return their clients."""
     clients = []
@@ -28,8 +33,9 @@ def add(queue: FairQueue[int], client: str, number: int = 1) -> None:
         queue.add(client, place)
 
 
-def test_the_items_of_one_client_keep_their_order() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_the_items_of_one_client_keep_their_order_and_the_queue_is_true_meanwhile(
+    queue: FairQueue[int],
+) -> None:
     add(queue, "a", 4)
     taken = []
     while queue:
@@ -39,23 +45,20 @@ def test_the_items_of_one_client_keep_their_order() -> None:
     assert taken == [0, 1, 2, 3]
 
 
-def test_clients_take_turns_however_many_items_each_has() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_clients_take_turns_however_many_items_each_has(queue: FairQueue[int]) -> None:
     add(queue, "a", 100)
     add(queue, "b", 2)
     assert serve(queue, {"a": 1, "b": 1}, 6) == ["a", "b", "a", "b", "a", "a"]
 
 
-def test_a_client_with_dear_items_gets_the_same_time_as_others() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_a_client_with_dear_items_gets_the_same_time_as_others(queue: FairQueue[int]) -> None:
     add(queue, "dear", 50)
     add(queue, "cheap", 500)
     served = Counter(serve(queue, {"dear": 10, "cheap": 1}, 220))
     assert served == {"dear": 20, "cheap": 200}
 
 
-def test_an_item_of_a_new_client_is_next() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_an_item_of_a_new_client_is_next(queue: FairQueue[int]) -> None:
     for place in range(5):
         add(queue, f"attacker {place}", 100)
     serve(queue, {f"attacker {place}": 10 + place for place in range(5)}, 17)
@@ -63,8 +66,7 @@ def test_an_item_of_a_new_client_is_next() -> None:
     assert serve(queue, {"visitor": 1}, 1) == ["visitor"]
 
 
-def test_a_debt_lasts_while_others_wait_and_no_longer() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_a_debt_lasts_while_others_wait_and_no_longer(queue: FairQueue[int]) -> None:
     costs = {"a": 10.0, "b": 1.0}
     add(queue, "b", 5)
     add(queue, "a")
@@ -77,16 +79,14 @@ def test_a_debt_lasts_while_others_wait_and_no_longer() -> None:
     assert serve(queue, costs, 2) == ["a", "b"]
 
 
-def test_the_expected_cost_is_that_of_the_clients_last_item() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_the_expected_cost_is_that_of_the_clients_last_item(queue: FairQueue[int]) -> None:
     add(queue, "a", 2)
     assert queue.expected_cost() == 0
     serve(queue, {"a": 3.0}, 1)
     assert queue.expected_cost() == 3
 
 
-def test_idle_clients_are_forgotten_while_another_is_busy() -> None:
-    queue: FairQueue[int] = FairQueue()
+def test_idle_clients_are_forgotten_while_another_is_busy(queue: FairQueue[int]) -> None:
     add(queue, "busy", 3 * MAX_IDLE)
     for place in range(2 * MAX_IDLE):
         add(queue, str(place))
@@ -109,13 +109,3 @@ def test_no_waiting_client_gets_less_than_another_by_more_than_two_items(
         queue.charge(client, cost)
         used[client] += cost
         assert all(abs(used[one] - used[other]) <= 2 * 20 for one, other in pairwise("abca"))
-
-
-@pytest.mark.parametrize("number", [1, 3])
-def test_a_queue_is_true_while_items_wait(number: int) -> None:
-    queue: FairQueue[int] = FairQueue()
-    add(queue, "a", number)
-    for _ in range(number):
-        assert queue
-        serve(queue, {"a": 1}, 1)
-    assert not queue

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.errors import BadRequestError, TooLargeError
+from chalicelib.http.fields import MAX_BYTES
 from vumi.server import framing
 from vumi.server.framing import MAX_HEAD_BYTES, HeadTooLargeError
 

@@ -88,67 +88,55 @@ def fill(served: socket.socket) -> int:
     return sent
 
 
-def test_it_tells_how_much_the_client_has_not_received(pair: Pair) -> None:
-    sent = fill(pair.served)
-    assert 0 < pair.look().unsent <= sent
-
-
 def test_a_closed_connection_is_closed_at_both_ends(pair: Pair) -> None:
     pair.look().close()
-
-    assert pair.served.recv(1) == b""
-    assert pair.client.recv(1) == b""
+    assert (pair.served.recv(1), pair.client.recv(1)) == (b"", b"")
 
 
-def test_data_that_the_client_does_not_read_is_dropped(pair: Pair) -> None:
+def test_what_the_client_has_not_received_is_told_and_dropped(pair: Pair) -> None:
     sent = fill(pair.served)
+    assert 0 < pair.look().unsent <= sent
     pair.look().close()
     pair.served.close()
-
     with pytest.raises(ConnectionResetError), pair.client.makefile("rb") as stream:
         stream.read(sent)
-
-
-def test_a_descriptor_that_is_another_connection_now_is_not_closed(pair: Pair) -> None:
-    Accepted(("127.0.0.1", 1), pair.served.fileno()).close()
-
-    pair.served.sendall(b"open")
-    assert pair.client.recv(100) == b"open"
 
 
 def test_a_descriptor_that_is_gone_or_another_file_is_left_alone(
     pair: Pair, tmp_path: Path
 ) -> None:
     before = len(os.listdir(sockets.DESCRIPTORS))  # noqa: PTH208
+    Accepted(("127.0.0.1", 1), pair.served.fileno()).close()
+    pair.served.sendall(b"another connection")
+    assert pair.client.recv(100) == b"another connection"
     with (tmp_path / "file").open("w") as file:
-        Accepted(pair.peer, file.fileno()).close()
-        file.write("open")
         number = file.fileno()
+        Accepted(pair.peer, number).close()
+        file.write("open")
     Accepted(pair.peer, number).close()
-
     assert (tmp_path / "file").read_text() == "open"
     assert len(os.listdir(sockets.DESCRIPTORS)) == before  # noqa: PTH208
 
 
-def test_accepted_sockets_inherit_the_limits(listening: socket.socket) -> None:
-    sockets.limit([listening.getsockname()], unread_seconds=7.0)
-    with socket.create_connection(listening.getsockname(), PATIENCE):
+def sizes(one: socket.socket) -> list[int]:
+    options = (socket.SO_SNDBUF, socket.SO_RCVBUF)
+    return [one.getsockopt(socket.SOL_SOCKET, option) for option in options]
+
+
+def test_accepted_sockets_inherit_the_limits_of_an_address(listening: socket.socket) -> None:
+    host, port = listening.getsockname()
+    before = sizes(listening)
+    sockets.limit([(host, port + 1)], unread_seconds=7.0)
+    assert sizes(listening) == before
+    sockets.limit([(host, port)], unread_seconds=7.0)
+    with socket.create_connection((host, port), PATIENCE):
         served, _ = listening.accept()
         with served:
-            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-                size = served.getsockopt(socket.SOL_SOCKET, option)
+            for size in sizes(served):
                 assert sockets.BUFFER_BYTES <= size <= 2 * sockets.BUFFER_BYTES
             if hasattr(socket, "TCP_USER_TIMEOUT"):
                 timeout = served.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
                 assert timeout == 7_000
-
-
-def test_other_sockets_keep_their_limits(listening: socket.socket) -> None:
-    host, port = listening.getsockname()
-    before = listening.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-    sockets.limit([(host, port + 1)], unread_seconds=7.0)
-
-    assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == before
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import new_ulid
+from chalicelib.ulids import new_ulid
 from simulation.clocks import NOON, Clock
 from simulation.views import AT_NOON, DAY
 from vumi.storage.database import Database

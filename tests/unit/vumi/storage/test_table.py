@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import new_ulid
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put, Update, Write
+from chalicelib.ulids import new_ulid
 from vumi.storage.database import Database
-from vumi.storage.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
+from vumi.storage.removals import Change, ChangeLog, remove_expired
+from vumi.storage.table import SqliteTable, row_of
 
 NOW = 1_000_000
 

@@ -13,14 +13,16 @@ import pytest
 
 from chalicelib.api import TABLE
 from chalicelib.counting import keys
-from chalicelib.counting.storing import Store
+from chalicelib.counting.resources import Counting
+from chalicelib.counting.storing import store
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View, new_ulid
+from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request
 from chalicelib.owners import changing, claiming, finding
 from chalicelib.settings import Settings
+from chalicelib.ulids import new_ulid
 from simulation.clocks import Clock
 from simulation.standalone import standalone
 from vumi.engine import VIEWS_QUEUE
@@ -32,7 +34,7 @@ from vumi.storage.queue import SqliteQueue
 from vumi.storage.view_clock import ViewClock
 from vumi.workers.changes import ChangeDelivery
 from vumi.workers.expiry import Expiry
-from vumi.workers.views import CommitViewQueue, ViewWorker
+from vumi.workers.views import CommitBuffer, ViewWorker
 
 NOON = 1_800_000_000.0
 """A mark of windows of 300 s."""
@@ -51,7 +53,7 @@ class Process:
 
     def __post_init__(self) -> None:
         queue = SqliteQueue(self.database, VIEWS_QUEUE, self.clock)
-        views_queue = CommitViewQueue(queue)
+        views_queue = CommitBuffer(queue)
         settings = Settings(retention_seconds=WINDOWS.retention)
         self.resources = standalone(self.database, views_queue, self.clock, settings)
         self._views = ViewWorker(views_queue, self.resources)
@@ -164,7 +166,7 @@ def test_a_time_that_a_worker_reads_late_is_kept_by_it(database: Database) -> No
         return [0 for _ in parts]
 
     late = ViewWorker(
-        CommitViewQueue(SqliteQueue(database, VIEWS_QUEUE, clock)),
+        CommitBuffer(SqliteQueue(database, VIEWS_QUEUE, clock)),
         replace(worker.resources, map_parallel=jump),
     )
     body = View("a", new_ulid(int(NOON * 1000)), fold=True).to_message()
@@ -217,10 +219,8 @@ def test_a_view_without_a_read_is_not_put_before_a_watermark_after_a_restart(
     clock.now -= DAY
     with process(tmp_path, clock) as right:
         view = View("a", new_ulid(int(right.resources.view_clock() * 1000)))
-        store = Store(
-            right.resources.table, WINDOWS, right.resources.view_clock, right.resources.map_parallel
-        )
-        assert store.store([view]) == {}
+        counting = Counting(right.resources.table, WINDOWS, right.resources.view_clock)
+        assert store(counting, [view]) == {}
         assert view.milliseconds > watermark
         assert right.visit(peek=True) == 2
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -16,7 +16,8 @@ from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of
 from simulation.resources import GivenResources
 from vumi.storage.database import Database
-from vumi.storage.table import Change, SqliteTable, remove_expired
+from vumi.storage.removals import Change, remove_expired
+from vumi.storage.table import SqliteTable
 from vumi.workers.changes import (
     MAX_BATCH_CHANGES,
     MIN_BATCH_CHANGES,
@@ -30,105 +31,93 @@ from vumi.workers.messages import IDLE_SECONDS
 START = 1_000_000.0
 
 
-def succeed(_: Sequence[Change]) -> Collection[Change]:
-    return ()
-
-
-@dataclass
 class Handler:
-    """A handler that keeps its batches and fails at the given changes."""
+    """A handler that keeps its batches of sort keys; each call fails at those of one text."""
 
-    failed: Callable[[Sequence[Change]], Collection[Change]] = succeed
-    batches: list[list[str]] = field(default_factory=list)
+    def __init__(self, *fails: str) -> None:
+        self.batches: list[str] = []
+        self._fails = list(fails)
 
     def __call__(self, changes: Sequence[Change]) -> Collection[Change]:
-        self.batches.append([str(change.item["SK"]) for change in changes])
-        return self.failed(changes)
+        found = [str(change.item["SK"]) for change in changes]
+        self.batches.append(" ".join(found))
+        failed = self._fails.pop(0).split() if self._fails else []
+        if failed == ["all"]:
+            raise ZeroDivisionError
+        return [changes[found.index(one)] for one in failed]
 
 
-def remove(database: Database, *sort_keys: str) -> None:
+def remove(database: Database, sort_keys: Iterable[str]) -> None:
     """Let items expire in this order."""
+    keys = list(sort_keys)
 
     def job(connection: sqlite3.Connection) -> None:
-        remove_expired(connection, START, len(sort_keys), lambda _: True, lambda _: True)
+        remove_expired(connection, START, len(keys), lambda _: True, lambda _: True)
 
     SqliteTable(database).put_all(
-        [{"PK": "p", "SK": sk, "ttl": place + 1} for place, sk in enumerate(sort_keys)]
+        [{"PK": "p", "SK": sk, "ttl": place + 1} for place, sk in enumerate(keys)]
     )
     database.write(job)
 
 
-def test_changes_that_are_handled_are_not_delivered_again(database: Database) -> None:
-    handler = Handler()
-    delivery = ChangeDelivery(database, "fold", handler)
-    remove(database, "a", "b")
-
-    assert delivery.step() == 0.0
-    assert delivery.step() == IDLE_SECONDS
-
-    assert handler.batches == [["a", "b"]]
+def left(database: Database) -> list[int]:
+    return [sequence for (sequence,) in database.read("SELECT sequence FROM changes")]
 
 
-def test_the_handler_is_not_called_without_changes(database: Database) -> None:
-    handler = Handler()
+@dataclass
+class Case:
+    """Removed items, those at which each call fails, and what steps of a consumer then do."""
 
-    assert ChangeDelivery(database, "fold", handler).step() == IDLE_SECONDS
-    assert handler.batches == []
-
-
-def test_changes_are_delivered_again_from_the_lowest_failed_one(database: Database) -> None:
-    handler = Handler(lambda batch: [batch[3], batch[1]])
-    delivery = ChangeDelivery(database, "fold", handler)
-    remove(database, "a", "b", "c", "d", "e")
-
-    assert delivery.step() == RETRY_SECONDS
-    handler.failed = succeed
-    assert delivery.step() == 0.0
-
-    assert handler.batches == [["a", "b", "c", "d", "e"], ["b", "c", "d", "e"]]
-    assert delivery.step() == IDLE_SECONDS
+    removed: str
+    fails: tuple[str, ...]
+    rests: list[float]
+    batches: list[str]
+    left: list[int]
+    sort: str = ""
 
 
-def test_while_the_first_change_fails_the_checkpoint_stays(database: Database) -> None:
-    handler = Handler(lambda batch: [batch[0]])
-    delivery = ChangeDelivery(database, "fold", handler)
-    remove(database, "a", "b")
+CASES = {
+    "nothing": Case("", (), [IDLE_SECONDS], [], []),
+    "handled once": Case("a b", (), [0.0, IDLE_SECONDS], ["a b"], []),
+    "again from the lowest failed one": Case(
+        "a b c d e", ("d b",), [RETRY_SECONDS, 0.0, IDLE_SECONDS], ["a b c d e", "b c d e"], []
+    ),
+    "while the first one fails": Case(
+        "a b", ("a", "a", "a"), [RETRY_SECONDS] * 3, ["a b"] * 3, [1, 2]
+    ),
+    "some items": Case("V1 T1 V2 T2 V3", (), [0.0, IDLE_SECONDS], ["T1 T2"], [], "T"),
+    "none of its items": Case("V1 V2", (), [0.0, IDLE_SECONDS], [], [], "T"),
+    "after a failed one": Case("V1 T2 V3 T4 V5", ("T4",), [RETRY_SECONDS], ["T2 T4"], [4, 5], "T"),
+    "with a failed one": Case(
+        "V1 T2 V3 T4 V5", ("T4",), [RETRY_SECONDS, 0.0], ["T2 T4", "T4"], [], "T"
+    ),
+}
 
-    assert [delivery.step() for _ in range(3)] == [RETRY_SECONDS] * 3
-    assert handler.batches == [["a", "b"]] * 3
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_changes_are_delivered_in_order_until_they_are_handled(
+    database: Database, case: Case
+) -> None:
+    handler = Handler(*case.fails)
+    delivery = ChangeDelivery(database, "consumer", handler, sort=case.sort)
+    remove(database, case.removed.split())
+    assert [delivery.step() for _ in case.rests] == case.rests
+    assert handler.batches == case.batches
+    assert left(database) == case.left
 
 
 def test_when_a_handler_raises_all_its_changes_are_delivered_again(database: Database) -> None:
-    def fall(_: Sequence[Change]) -> Collection[Change]:
-        raise ZeroDivisionError
-
-    handler = Handler(fall)
+    handler = Handler("all")
     delivery = ChangeDelivery(database, "fold", handler)
-    remove(database, "a", "b")
+    remove(database, "ab")
     with pytest.raises(ZeroDivisionError):
         delivery.step()
-
-    handler.failed = succeed
     delivery.step()
-
-    assert handler.batches == [["a", "b"], ["a", "b"]]
-
-
-def test_a_new_consumer_continues_from_the_checkpoint(database: Database) -> None:
-    remove(database, "a", "b")
-    ChangeDelivery(database, "fold", Handler(lambda batch: [batch[1]])).step()
-
-    handler = Handler()
-    ChangeDelivery(database, "fold", handler).step()
-
-    assert handler.batches == [["b"]]
+    assert handler.batches == ["a b", "a b"]
 
 
 class Stopwatch:
-    """A clock that reports a given duration for each batch.
-
-    The last duration is for all later ones.
-    """
+    """A clock that reports a duration for each batch; the last one is for all later ones."""
 
     def __init__(self, *seconds: float) -> None:
         self._seconds = list(seconds)
@@ -143,99 +132,35 @@ class Stopwatch:
         return self._now
 
 
-def sizes(database: Database, steps: int, *seconds: float) -> list[int]:
-    """Return the number of changes in each batch, if the batches take these durations."""
+@pytest.mark.parametrize(
+    ("seconds", "sizes"),
+    [
+        ((0.0,), [50, 100, 200, 400, 800, 1_000, 1_000]),
+        ((0.008, 0.02, 0.01), [50, 62, 50, 50]),
+    ],
+    ids=["quick ones double up to the limit of Lambda", "the minimum is 50"],
+)
+def test_a_batch_of_changes_is_as_large_as_fits_into_a_step(
+    database: Database, seconds: tuple[float, ...], sizes: list[int]
+) -> None:
+    """If 50 take 8 ms, 62 fit into 10 ms."""
+    assert STEP_SECONDS == 0.01
     handler = Handler()
     delivery = ChangeDelivery(database, "fold", handler, stopwatch=Stopwatch(*seconds))
-    remove(database, *(f"{place:05}" for place in range(4 * MAX_BATCH_CHANGES)))
-    for _ in range(steps):
-        assert delivery.step() == 0.0
-    return [len(batch) for batch in handler.batches]
-
-
-def test_quick_batches_of_changes_double_up_to_the_limit_of_lambda(
-    database: Database,
-) -> None:
-    assert sizes(database, 7, 0.0) == [50, 100, 200, 400, 800, 1_000, 1_000]
-
-
-def test_a_batch_of_changes_is_as_large_as_fits_into_a_step(database: Database) -> None:
-    """If 50 take 8 ms, 62 fit into 10 ms.
-
-    If those take 20 ms, 31 would fit, but 50 is the minimum.
-    """
-    assert STEP_SECONDS == 0.01
-    assert sizes(database, 4, 0.008, 0.02, 0.01) == [50, 62, 50, 50]
+    remove(database, (f"{place:05}" for place in range(4 * MAX_BATCH_CHANGES)))
+    assert {delivery.step() for _ in sizes} == {0.0}
+    assert [len(batch.split()) for batch in handler.batches] == sizes
 
 
 def test_a_partial_batch_does_not_change_the_size_of_the_next(database: Database) -> None:
     handler = Handler()
     delivery = ChangeDelivery(database, "fold", handler, stopwatch=Stopwatch(0.0))
-    for place in range(3):
-        remove(database, f"first {place}")
+    for first in "abc":
+        remove(database, first)
         delivery.step()
-    remove(database, *(f"{place:05}" for place in range(MIN_BATCH_CHANGES + 1)))
-
+    remove(database, (f"{place:05}" for place in range(MIN_BATCH_CHANGES + 1)))
     assert [delivery.step() for _ in range(3)] == [0.0, 0.0, IDLE_SECONDS]
-    assert [len(batch) for batch in handler.batches] == [1, 1, 1, MIN_BATCH_CHANGES, 1]
-
-
-def left(database: Database) -> list[int]:
-    return [sequence for (sequence,) in database.read("SELECT sequence FROM changes")]
-
-
-def test_a_consumer_of_some_items_gets_no_others_and_skips_them(database: Database) -> None:
-    handler = Handler()
-    delivery = ChangeDelivery(database, "archive", handler, sort="TX#")
-    remove(database, "VIEW#1", "TX#1", "VIEW#2", "TX#2", "VIEW#3")
-
-    assert delivery.step() == 0.0
-    assert delivery.step() == IDLE_SECONDS
-
-    assert handler.batches == [["TX#1", "TX#2"]]
-    assert left(database) == []
-
-
-def test_a_consumer_is_not_called_for_a_batch_without_its_items(database: Database) -> None:
-    handler = Handler()
-    delivery = ChangeDelivery(database, "archive", handler, sort="TX#")
-    remove(database, "VIEW#1", "VIEW#2")
-
-    assert [delivery.step() for _ in range(2)] == [0.0, IDLE_SECONDS]
-
-    assert handler.batches == []
-    assert left(database) == []
-
-
-def test_changes_after_a_failed_one_are_delivered_again_with_it(
-    database: Database,
-) -> None:
-    """Of 1 to 5 only 2 and 4 are for it, and 4 fails: 4 and 5 are delivered again."""
-    handler = Handler(lambda batch: [batch[1]])
-    delivery = ChangeDelivery(database, "archive", handler, sort="TX#")
-    remove(database, "VIEW#1", "TX#2", "VIEW#3", "TX#4", "VIEW#5")
-
-    assert delivery.step() == RETRY_SECONDS
-    assert left(database) == [4, 5]
-    handler.failed = succeed
-    assert delivery.step() == 0.0
-
-    assert handler.batches == [["TX#2", "TX#4"], ["TX#4"]]
-    assert left(database) == []
-
-
-def test_a_change_is_kept_until_both_consumers_are_done_with_it(database: Database) -> None:
-    fold = ChangeDelivery(database, "fold", Handler())
-    handler = Handler(lambda batch: batch)
-    archive = ChangeDelivery(database, "archive", handler, sort="TX#")
-    remove(database, "VIEW#1", "TX#2", "VIEW#3")
-
-    assert (fold.step(), archive.step()) == (0.0, RETRY_SECONDS)
-    assert left(database) == [2, 3]
-    handler.failed = succeed
-    archive.step()
-
-    assert left(database) == []
+    assert [len(batch.split()) for batch in handler.batches] == [1, 1, 1, MIN_BATCH_CHANGES, 1]
 
 
 ALICE = ulid_of(NOON, "A" * 16)

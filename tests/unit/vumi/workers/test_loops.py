@@ -10,12 +10,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from simulation.logs import logged_events
 from vumi.storage.database import Corrupt
 from vumi.workers import loops
 from vumi.workers.loops import Loop
 
 PATIENCE = 10.0
 """Seconds after which a step counts as hung."""
+SOON = 0.05
+"""Seconds in which a step comes that should not come."""
 LONG = 600.0
 """A rest that no test waits for."""
 
@@ -23,36 +26,29 @@ TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
 
 
 class Steps:
-    """A step that follows a script, one entry per call; the last entry repeats."""
+    """A step that rests or raises by a script, whose last entry repeats; it waits for `go_on`."""
 
-    def __init__(self, *script: Callable[[], float]) -> None:
+    def __init__(self, *script: float | Exception) -> None:
         self._script = script
-        self._calls = 0
+        self.calls = 0
         self._called = threading.Condition()
+        self.go_on = threading.Event()
+        self.go_on.set()
 
     def __call__(self) -> float:
         with self._called:
-            step = self._script[min(self._calls, len(self._script) - 1)]
-            self._calls += 1
+            rest = self._script[min(self.calls, len(self._script) - 1)]
+            self.calls += 1
             self._called.notify_all()
-        return step()
-
-    @property
-    def calls(self) -> int:
-        return self._calls
+        assert self.go_on.wait(PATIENCE)
+        if isinstance(rest, Exception):
+            raise rest
+        return rest
 
     def come(self, number: int, within: float = PATIENCE) -> bool:
         """Return whether this many calls come within a time."""
         with self._called:
-            return self._called.wait_for(lambda: self._calls >= number, within)
-
-
-def rest(seconds: float) -> Callable[[], float]:
-    return lambda: seconds
-
-
-def fail() -> float:
-    raise OSError("a step failed")
+            return self._called.wait_for(lambda: self.calls >= number, within)
 
 
 Start = Callable[[Steps, float], Loop]
@@ -60,186 +56,104 @@ Start = Callable[[Steps, float], Loop]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start loops that are stopped at the end of the test."""
-    loops: list[Loop] = []
+    """Start loops, whose first step comes. They are stopped at the end of the test."""
+    made: list[Loop] = []
 
     def started(steps: Steps, linger: float = 0.0) -> Loop:
-        loop = Loop("under test", steps, linger)
-        loops.append(loop)
-        loop.start()
-        return loop
+        made.append(Loop("under test", steps, linger))
+        made[-1].start()
+        assert steps.come(1)
+        return made[-1]
 
     yield started
-    for loop in loops:
+    for loop in made:
         loop.stop()
 
 
-def test_a_step_is_repeated_while_there_is_more_to_do(start: Start) -> None:
-    steps = Steps(rest(0.0), rest(0.0), rest(LONG))
+def stops(loop: Loop) -> bool:
+    """Return whether a stop ends soon."""
+    stopper = threading.Thread(target=loop.stop)
+    stopper.start()
+    stopper.join(PATIENCE)
+    return not stopper.is_alive()
 
+
+@pytest.mark.parametrize("rest", [0.0, 0.001])
+def test_a_step_is_repeated_after_its_rest_without_being_woken(start: Start, rest: float) -> None:
+    steps = Steps(rest, rest, LONG)
     start(steps, LONG)
-
     assert steps.come(3)
 
 
 def test_while_there_is_more_to_do_being_woken_does_not_make_it_linger(start: Start) -> None:
-    entered, go_on = threading.Event(), threading.Event()
-
-    def slow() -> float:
-        entered.set()
-        assert go_on.wait(PATIENCE)
-        return 0.0
-
-    steps = Steps(slow, rest(LONG))
-    loop = start(steps, LONG)
-    assert entered.wait(PATIENCE)
-    loop.wake()
-    go_on.set()
-
+    steps = Steps(0.0, LONG)
+    steps.go_on.clear()
+    start(steps, LONG).wake()
+    steps.go_on.set()
     assert steps.come(2)
 
 
-def test_a_step_is_repeated_after_its_rest_without_being_woken(start: Start) -> None:
-    steps = Steps(rest(0.001), rest(LONG))
-
-    start(steps, LONG)
-
+def test_a_resting_loop_that_is_woken_makes_one_step(start: Start) -> None:
+    steps = Steps(LONG)
+    start(steps, 0.0).wake()
     assert steps.come(2)
+    assert not steps.come(3, SOON)
 
 
-def test_a_resting_loop_is_woken(start: Start) -> None:
-    steps = Steps(rest(LONG))
-    loop = start(steps, 0.0)
-    assert steps.come(1)
-
-    loop.wake()
-
-    assert steps.come(2)
-
-
-def test_being_woken_during_a_step_is_not_forgotten(start: Start) -> None:
-    entered, go_on = threading.Event(), threading.Event()
-
-    def slow() -> float:
-        entered.set()
-        assert go_on.wait(PATIENCE)
-        return LONG
-
-    steps = Steps(slow, rest(LONG))
-    loop = start(steps, 0.0)
-    assert entered.wait(PATIENCE)
-    loop.wake()
-    assert steps.calls == 1
-    go_on.set()
-
-    assert steps.come(2)
-
-
-def test_being_woken_once_makes_one_step(start: Start) -> None:
-    steps = Steps(rest(LONG))
-    loop = start(steps, 0.0)
-    assert steps.come(1)
-    loop.wake()
-    assert steps.come(2)
-
-    assert not steps.come(3, within=0.05)
-
-
-def test_a_woken_loop_lingers_before_its_step(start: Start) -> None:
-    steps = Steps(rest(LONG))
-    loop = start(steps, LONG)
-    assert steps.come(1)
-
-    loop.wake()
-
-    assert not steps.come(2, within=0.05)
-
-
-def test_a_burst_is_handled_in_one_step(start: Start) -> None:
-    entered, go_on = threading.Event(), threading.Event()
-
-    def slow() -> float:
-        entered.set()
-        assert go_on.wait(PATIENCE)
-        return LONG
-
-    steps = Steps(slow, rest(LONG))
+@pytest.mark.parametrize("times", [1, 100])
+def test_being_woken_during_a_step_makes_one_more(start: Start, times: int) -> None:
+    steps = Steps(LONG)
+    steps.go_on.clear()
     loop = start(steps, 0.01)
-    assert entered.wait(PATIENCE)
-    for _ in range(100):
+    for _ in range(times):
         loop.wake()
-    go_on.set()
-
+    assert steps.calls == 1
+    steps.go_on.set()
     assert steps.come(2)
-    assert not steps.come(3, within=0.05)
+    assert not steps.come(3, SOON)
+
+
+def test_a_woken_loop_lingers_before_its_step_and_a_stop_ends_that(start: Start) -> None:
+    steps = Steps(LONG)
+    loop = start(steps, LONG)
+    loop.wake()
+    assert not steps.come(2, SOON)
+    assert stops(loop)
 
 
 def test_a_stop_ends_a_long_rest(start: Start) -> None:
-    steps = Steps(rest(LONG))
-    loop = start(steps, 0.0)
-    assert steps.come(1)
-
-    stopper = threading.Thread(target=loop.stop)
-    stopper.start()
-    stopper.join(PATIENCE)
-
-    assert not stopper.is_alive()
+    steps = Steps(LONG)
+    assert stops(start(steps, 0.0))
     assert steps.calls == 1
 
 
-def test_a_stop_ends_a_long_linger(start: Start) -> None:
-    steps = Steps(rest(LONG))
-    loop = start(steps, LONG)
-    assert steps.come(1)
-    loop.wake()
-
-    stopper = threading.Thread(target=loop.stop)
-    stopper.start()
-    stopper.join(PATIENCE)
-
-    assert not stopper.is_alive()
-
-
 def test_a_stop_waits_for_the_step_under_way_and_lets_no_other_begin(start: Start) -> None:
-    entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def slow() -> float:
-        entered.set()
-        assert go_on.wait(PATIENCE)
-        ended.set()
-        return 0.0  # there would be more to do
-
-    steps = Steps(slow)
+    steps = Steps(0.0)  # there would be more to do
+    steps.go_on.clear()
     loop = start(steps, 0.0)
-    assert entered.wait(PATIENCE)
     stopper = threading.Thread(target=loop.stop)
     stopper.start()
-    stopper.join(0.05)
+    stopper.join(SOON)
     assert stopper.is_alive()
-
-    go_on.set()
+    steps.go_on.set()
     stopper.join(PATIENCE)
-
     assert not stopper.is_alive()
-    assert ended.is_set()
     assert steps.calls == 1
 
 
 def test_a_stop_before_the_start_and_a_second_stop_do_no_harm(start: Start) -> None:
-    Loop("never started", rest(LONG)).stop()
-    loop = start(Steps(rest(LONG)), 0.0)
-
+    Loop("never started", Steps(LONG)).stop()
+    loop = start(Steps(LONG), 0.0)
     loop.stop()
     loop.stop()
     loop.wake()
-
     assert "under test" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("line", range(1, 8))
 def test_a_stop_at_any_line_ends_the_loop(line: int) -> None:
     """A stop once came between two lines of the loop, and the loop rested before it ended."""
-    loop = Loop("under test", rest(LONG))
+    loop = Loop("under test", Steps(LONG))
     stopper = threading.Thread(target=loop.stop, daemon=True)
     stops_waiting, lines = threading.Event(), 0
 
@@ -262,58 +176,30 @@ def test_a_stop_at_any_line_ends_the_loop(line: int) -> None:
         stopper.join(PATIENCE)
     finally:
         threading.settrace(None)
-
     assert not stopper.is_alive()
 
 
-def test_a_step_that_raises_is_logged_and_repeated(
-    start: Start, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("woken", [False, True])
+def test_a_step_that_raises_is_logged_and_repeated_a_second_later_unless_woken(
+    start: Start, caplog: pytest.LogCaptureFixture, *, woken: bool
 ) -> None:
-    """Nothing wakes it. It runs again by itself after a second."""
-    steps = Steps(fail, rest(LONG))
-    with caplog.at_level(logging.ERROR):
-        start(steps, 0.0)
-
-        assert steps.come(2)
-
+    steps = Steps(OSError("a step failed"), LONG)
+    loop = start(steps, 0.0)
+    assert not steps.come(2, SOON)
+    if woken:
+        loop.wake()
+    assert steps.come(2, 0.8 if woken else PATIENCE)
+    assert logged_events(caplog) == [(logging.ERROR, "loop_failed", {})]
     [record] = caplog.records
-    assert record.getMessage() == "loop_failed"
-    assert record.__dict__["fields"] == {"function": "under test"}
+    assert vars(record)["fields"] == {"function": "under test"}
     assert record.exc_info is not None
     assert record.exc_info[0] is OSError
 
 
-def test_a_step_that_raises_is_not_repeated_immediately(start: Start) -> None:
-    steps = Steps(fail)
-    start(steps, 0.0)
-    assert steps.come(1)
-
-    assert not steps.come(2, within=0.05)
-
-
-def test_a_step_that_raised_is_woken_like_any_other(start: Start) -> None:
-    steps = Steps(fail, rest(LONG))
-    loop = start(steps, 0.0)
-    assert steps.come(1)
-
-    loop.wake()
-
-    assert steps.come(2, within=0.9)  # sooner than the second that an error costs
-
-
-def test_a_loop_with_a_corrupt_file_pauses_and_can_be_stopped() -> None:
+def test_a_loop_with_a_corrupt_file_pauses_and_can_be_stopped(start: Start) -> None:
     """Otherwise the log would repeat the same error without end."""
-    again, times = threading.Event(), 0
-
-    def step() -> float:
-        nonlocal times
-        times += 1
-        if times > 1:
-            again.set()
-        raise Corrupt("as SQLite says")
-
-    loop = Loop("broken", step)
-    loop.start()
-    assert not again.wait(0.2)
-    loop.stop()
-    assert times == 1
+    steps = Steps(Corrupt("as SQLite says"))
+    loop = start(steps, 0.0)
+    assert not steps.come(2, 0.2)
+    assert stops(loop)
+    assert steps.calls == 1

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 
 from chalicelib.storage.items import Key
 from simulation.clocks import Clock
-from tests.unit.vumi.storage.test_queue import dead_letters
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -23,190 +21,95 @@ from vumi.workers.messages import (
     BATCH_MESSAGES,
     IDLE_SECONDS,
     LINGER_SECONDS,
-    HandleMessages,
     MessageDelivery,
 )
 
 START = 1_000_000.0
 VISIBILITY = 30.0
-MAX_RECEIVES = 3
 QUEUE = "views"
 
 
-def succeed(_: list[int]) -> Collection[int]:
-    return ()
+class World:
+    """A queue whose messages are delivered to a handler that keeps its batches.
 
+    Each call does the next of `calls`, which returns the bodies that fail.
+    """
 
-@dataclass
-class Handler:
-    """A handler that keeps its batches and fails at the given messages."""
+    def __init__(self, database: Database, *calls: Callable[[], Collection[str]]) -> None:
+        self.clock = Clock(START)
+        self.queue = SqliteQueue(database, QUEUE, self.clock, visibility_timeout=VISIBILITY)
+        self.calls = list(calls)
+        self.batches: list[list[str]] = []
+        self.step = MessageDelivery(
+            self.queue, self.handle, self.clock, database.in_one_commit
+        ).step
 
-    failed: Callable[[list[int]], Collection[int]] = succeed
-    batches: list[list[str]] = field(default_factory=list)
+    def send(self, *bodies: str) -> None:
+        for body in bodies:
+            self.queue.send(body)
 
-    def __call__(self, bodies: Mapping[int, str]) -> Collection[int]:
+    def handle(self, bodies: Mapping[int, str]) -> Collection[int]:
         self.batches.append(list(bodies.values()))
-        return self.failed(list(bodies))
+        failed = self.calls.pop(0)() if self.calls else ()
+        return [one for one, body in bodies.items() if body in failed]
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START)
-
-
-@pytest.fixture
-def queue(database: Database, clock: Clock) -> SqliteQueue:
-    return SqliteQueue(
-        database, QUEUE, clock, visibility_timeout=VISIBILITY, max_receives=MAX_RECEIVES
-    )
-
-
-Delivering = Callable[[HandleMessages], MessageDelivery]
-
-
-@pytest.fixture
-def delivering(database: Database, queue: SqliteQueue, clock: Clock) -> Delivering:
-    """Deliver the messages of the queue to a handler, as the engine does."""
-    return lambda handle: MessageDelivery(queue, handle, clock, database.in_one_commit)
-
-
-def send(queue: SqliteQueue, *bodies: str) -> None:
-    for body in bodies:
-        queue.send(body)
-
-
-def test_messages_that_are_handled_are_deleted(queue: SqliteQueue, delivering: Delivering) -> None:
-    send(queue, "a", "b")
-    handler = Handler()
-
-    delivering(handler).step()
-
-    assert handler.batches == [["a", "b"]]
-    assert (queue.size(), dead_letters(queue)) == (0, 0)
+def test_messages_that_are_handled_are_deleted(database: Database) -> None:
+    world = World(database)
+    assert world.step() == IDLE_SECONDS
+    world.send("a", "b")
+    assert world.step() == IDLE_SECONDS <= 5, "another program may send a message and wake nobody"
+    assert (world.batches, world.queue.size()) == ([["a", "b"]], 0)
 
 
 def test_only_a_failed_message_is_redelivered_after_its_visibility_timeout(
-    queue: SqliteQueue, delivering: Delivering, clock: Clock
+    database: Database,
 ) -> None:
-    send(queue, "a", "bad", "c")
-    handler = Handler(lambda batch: [batch[1]])
-    delivery = delivering(handler)
-
-    delivery.step()
-    assert queue.size() == 1
-    delivery.step()
-    assert handler.batches == [["a", "bad", "c"]]
-
-    clock.now += VISIBILITY
-    handler.failed = succeed
-    delivery.step()
-    assert handler.batches == [["a", "bad", "c"], ["bad"]]
-    assert queue.size() == 0
+    world = World(database, lambda: ["bad"])
+    world.send("a", "bad", "c")
+    assert world.step() == IDLE_SECONDS
+    world.clock.now += VISIBILITY - 1
+    assert world.step() == 1.0
+    assert (world.batches, world.queue.size()) == ([["a", "bad", "c"]], 1)
+    world.clock.now += 1
+    world.step()
+    assert (world.batches, world.queue.size()) == ([["a", "bad", "c"], ["bad"]], 0)
 
 
-def test_when_a_handler_raises_all_its_messages_are_redelivered(
-    queue: SqliteQueue, delivering: Delivering, clock: Clock
+def test_when_a_handler_raises_its_writes_are_undone_and_its_messages_redelivered(
+    database: Database, table: SqliteTable
 ) -> None:
-    def fall(_: list[int]) -> Collection[int]:
-        raise ZeroDivisionError
-
-    send(queue, "a", "b")
-    handler = Handler(fall)
-    delivery = delivering(handler)
-    with pytest.raises(ZeroDivisionError):
-        delivery.step()
-    assert queue.size() == 2
-
-    clock.now += VISIBILITY
-    handler.failed = succeed
-    delivery.step()
-
-    assert handler.batches == [["a", "b"], ["a", "b"]]
-    assert queue.size() == 0
-
-
-def test_a_message_that_always_fails_becomes_a_dead_letter_and_delays_nobody(
-    queue: SqliteQueue, delivering: Delivering, clock: Clock
-) -> None:
-    send(queue, "bad")
-    handler = Handler(lambda batch: [1] if 1 in batch else ())  # the first id is 1
-    delivery = delivering(handler)
-    for turn in range(MAX_RECEIVES + 2):
-        send(queue, f"good {turn}")
-        delivery.step()
-        clock.now += VISIBILITY
-
-    assert sum("bad" in batch for batch in handler.batches) == MAX_RECEIVES
-    assert (queue.size(), dead_letters(queue)) == (0, 1)
-
-
-def test_the_handler_is_not_called_without_messages(delivering: Delivering) -> None:
-    handler = Handler()
-
-    assert delivering(handler).step() == IDLE_SECONDS
-    assert handler.batches == []
-
-
-def test_a_full_batch_is_followed_by_the_next_immediately(
-    queue: SqliteQueue, delivering: Delivering
-) -> None:
-    bodies = [str(number) for number in range(BATCH_MESSAGES + 1)]
-    send(queue, *bodies)
-    handler = Handler()
-    delivery = delivering(handler)
-
-    assert delivery.step() == 0.0
-    assert delivery.step() == IDLE_SECONDS
-
-    assert handler.batches == [bodies[:BATCH_MESSAGES], bodies[BATCH_MESSAGES:]]
-
-
-def test_the_rest_ends_when_the_next_message_becomes_visible(
-    queue: SqliteQueue, delivering: Delivering, clock: Clock
-) -> None:
-    send(queue, "bad")
-    delivery = delivering(Handler(lambda batch: batch))
-
-    assert delivery.step() == IDLE_SECONDS
-    clock.now += VISIBILITY - 1
-    assert delivery.step() == 1.0
-
-
-def test_messages_of_another_program_are_found_soon(
-    delivering: Delivering,
-) -> None:
-    """The command that redrives dead letters is such a program."""
-    delivery = delivering(Handler())
-    assert delivery.step() <= 5.0
-
-
-def test_a_message_that_comes_during_a_step_lingers(
-    queue: SqliteQueue, delivering: Delivering, clock: Clock
-) -> None:
-    send(queue, "a")
-
-    def slow(_: list[int]) -> Collection[int]:
-        send(queue, "b")
-        clock.now += 5
-        return ()
-
-    assert delivering(Handler(slow)).step() == LINGER_SECONDS
-
-
-def test_the_writes_of_a_handler_that_raises_are_undone(
-    queue: SqliteQueue, delivering: Delivering, clock: Clock, table: SqliteTable
-) -> None:
-    def handler(_: object) -> Collection[int]:
+    def write() -> Collection[str]:
         table.put_all([{"PK": "p", "SK": "half"}])
         raise ZeroDivisionError
 
-    send(queue, "a")
+    world = World(database, write)
+    world.send("a", "b")
     with pytest.raises(ZeroDivisionError):
-        delivering(handler).step()
+        world.step()
+    assert (world.queue.size(), table.get(Key("p", "half"))) == (2, None)
+    world.clock.now += VISIBILITY
+    world.step()
+    assert (world.batches, world.queue.size()) == ([["a", "b"], ["a", "b"]], 0)
 
-    assert table.get(Key("p", "half")) is None
-    clock.now += VISIBILITY
-    assert [message.body for message in queue.receive(10)] == ["a"]
+
+def test_a_full_batch_is_followed_by_the_next_immediately(database: Database) -> None:
+    bodies = [str(number) for number in range(BATCH_MESSAGES + 1)]
+    world = World(database)
+    world.send(*bodies)
+    assert [world.step() for _ in range(2)] == [0.0, IDLE_SECONDS]
+    assert world.batches == [bodies[:BATCH_MESSAGES], bodies[BATCH_MESSAGES:]]
+
+
+def test_a_message_that_comes_during_a_step_lingers(database: Database) -> None:
+    def send_another() -> Collection[str]:
+        world.send("b")
+        world.clock.now += 5
+        return ()
+
+    world = World(database, send_another)
+    world.send("a")
+    assert world.step() == LINGER_SECONDS
 
 
 DELIVER_UNTIL_KILLED = """
@@ -250,7 +153,7 @@ def test_a_kill_leaves_a_message_handled_and_deleted_or_neither(
     """It is killed at its first statement, its second and so on, until a run completes."""
     path = tmp_path / "killed.sqlite3"
     with closing(Database(path)) as database:
-        send(SqliteQueue(database, QUEUE, lambda: START), "a", "b")
+        World(database).send("a", "b")
     for statement in count(1):
         done = subprocess.run(  # noqa: S603  the text above
             [sys.executable, "-c", DELIVER_UNTIL_KILLED, path, str(statement)], check=False

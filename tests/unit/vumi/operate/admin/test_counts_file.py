@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import ids
 from vumi.operate.admin import counts_file
-from vumi.operate.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount
-from vumi.operate.exchange.exporting import format_row
+from vumi.operate.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount, format_row
 
 
 @pytest.fixture
@@ -35,24 +34,24 @@ def refusal(path: Path, content: bytes | str) -> str:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "rows"),
     [
-        "id,count\na/b,7\nc,0\n",
-        "a/b,7\nc,0",
-        "\ufeffid,count\r\na/b,7\r\nc,0\r\n",
-        '"a/b","7"\n\nc,0\n',
-        "a/b,7\nc,0\na/b,7\n",
+        ("id,count\na/b,7\nc,0\n", [(2, "a/b", 7), (3, "c", 0)]),
+        ("a/b,7\nc,0", [(1, "a/b", 7), (2, "c", 0)]),
+        ("\ufeffid,count\r\na/b,7\r\nc,0\r\n", [(2, "a/b", 7), (3, "c", 0)]),
+        ('id,count\n\n"a, b","7"\nc,0\n', [(3, "a, b", 7), (4, "c", 0)]),
+        ("a/b,7\nc,0\na/b,7\n", [(1, "a/b", 7), (2, "c", 0)]),
+        ("u\u0308,7\n\u00fc,7\n", [(1, "\u00fc", 7)]),
+        (f"a,{MAX_BASE}\n", [(1, "a", MAX_BASE)]),
+        ("", []),
     ],
-    ids=["head", "none", "mark", "quotes", "repeated"],
+    ids=["head", "none", "mark", "quotes", "repeated", "normal", "largest", "empty"],
 )
-def test_the_lines_of_a_file_are_read_with_and_without_its_head(path: Path, content: str) -> None:
+def test_the_lines_of_a_file_are_read(
+    path: Path, content: str, rows: list[tuple[int, str, int]]
+) -> None:
     path.write_text(content, newline="")
-    assert [(row.badge_id, row.count) for row in read(path)] == [("a/b", 7), ("c", 0)]
-
-
-def test_a_row_has_its_line_number(path: Path) -> None:
-    path.write_text('id,count\n\n"a, b",7\nc,0\n')
-    assert read(path) == [ImportedCount(3, "a, b", 7), ImportedCount(4, "c", 0)]
+    assert read(path) == [ImportedCount(*row) for row in rows]
 
 
 FORMULAS = ["=HYPERLINK(0)", "+1", "-1", "@SUM(1)", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"]
@@ -79,20 +78,6 @@ def test_a_file_that_is_too_large_is_refused(path: Path) -> None:
         read(path)
 
 
-def test_ids_are_normalised_as_those_of_requests_are(path: Path) -> None:
-    path.write_text("u\u0308,7\n\u00fc,7\n")
-    assert read(path) == [ImportedCount(1, "\u00fc", 7)]
-
-
-def test_an_empty_file_has_no_lines(path: Path) -> None:
-    path.write_text("")
-    assert read(path) == []
-
-
-def test_a_header_after_the_first_line_is_a_wrong_line(path: Path) -> None:
-    assert "line 2: give a whole number" in refusal(path, "a,1\nid,count\n")
-
-
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -114,25 +99,11 @@ def test_a_wrong_line_is_named_with_the_fix(path: Path, line: str, says: str) ->
     assert refusal(path, content) == f"FILE: nothing was imported\n  line 2: {says}"
 
 
-def test_the_largest_count_is_accepted(path: Path) -> None:
-    path.write_text(f"a,{MAX_BASE}\n")
-    assert read(path) == [ImportedCount(1, "a", MAX_BASE)]
-
-
-def test_two_counts_of_one_badge_are_refused_with_both_lines(path: Path) -> None:
-    assert refusal(path, "id,count\na,1\nb,2\na,3\n") == (
-        "FILE: nothing was imported\n  line 4: a has 3 here but 1 in line 2"
-    )
-
-
 def test_wrong_lines_are_listed_up_to_a_limit(path: Path) -> None:
     told = refusal(path, "good,1\n" + "bad\n" * (MAX_PROBLEMS + 3)).splitlines()
     assert len(told) == 1 + MAX_PROBLEMS + 1
     assert told[1].startswith("  line 2: ")
     assert told[-1] == "  and 3 more"
-
-
-def test_wrong_lines_at_the_limit_are_all_listed(path: Path) -> None:
     assert "more" not in refusal(path, "bad\n" * MAX_PROBLEMS)
 
 
@@ -142,23 +113,12 @@ def test_wrong_lines_at_the_limit_are_all_listed(path: Path) -> None:
         (b"a,1\n\xff,2\n", "FILE can't be read as UTF-8: 'utf-8' codec"),
         (b'a,1\n"b"c,2\n', "FILE: line 2 is not CSV: "),
         (b'a,1\n"b,2\n', "FILE: line 2 is not CSV: "),
+        ("a,1\nid,count\n", "FILE: nothing was imported\n  line 2: give a whole number"),
+        (
+            "id,count\na,1\nb,2\na,3\n",
+            "FILE: nothing was imported\n  line 4: a has 3 here but 1 in line 2",
+        ),
     ],
 )
-def test_a_file_that_is_not_csv_is_refused(path: Path, content: bytes, says: str) -> None:
+def test_a_wrong_file_is_refused(path: Path, content: bytes | str, says: str) -> None:
     assert refusal(path, content).startswith(says)
-
-
-@given(
-    st.dictionaries(
-        st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"]), min_size=1),
-        st.integers(0, MAX_BASE),
-    )
-)
-def test_the_output_of_a_csv_writer_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, counts: dict[str, int]
-) -> None:
-    normal = {ids.normalise(name[:200])[:200]: count for name, count in counts.items()}
-    path = tmp_path_factory.mktemp("written") / "counts.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(normal.items())
-    assert {row.badge_id: row.count for row in read(path)} == normal

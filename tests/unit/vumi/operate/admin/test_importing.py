@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -62,24 +62,17 @@ def claimed(table: Table, badge_id: str, base: int = 0) -> OwnedBadge:
     return finding.authenticate(table, badge_id, secret)
 
 
-def test_a_count_becomes_the_base_of_its_badge(table: Table) -> None:
+def test_a_count_becomes_the_base_of_its_badge_and_again_changes_nothing(table: Table) -> None:
     assert imported(table, rows(a=1000, b=0)) == [ImportOutcome.IMPORTED, ImportOutcome.SAME]
     assert (shown(table, "a"), shown(table, "b")) == (1000, 0)
-    visit(table, "a")
-    assert shown(table, "a") == 1001
-
-
-def test_a_file_imported_again_changes_nothing(table: Table) -> None:
-    imported(table, rows(a=1000))
+    assert summary(table, "a")["created"] == NOON
+    with pytest.raises(errors.TakenError):
+        claiming.claim(table, "a", 0, NOON)
     visit(table, "a")
     before = table.get(keys.summary("a"))
     assert imported(table, rows(a=1000)) == [ImportOutcome.SAME]
     assert table.get(keys.summary("a")) == before
-
-
-def test_an_imported_badge_has_the_time_of_its_creation(table: Table) -> None:
-    imported(table, rows(a=1000))
-    assert summary(table, "a")["created"] == NOON
+    assert shown(table, "a") == 1001
 
 
 @pytest.mark.parametrize(
@@ -109,25 +102,6 @@ def test_a_base_that_an_owner_set_to_0_is_kept(table: Table, change: BadgeChange
     assert shown(table, "a") == 1000
 
 
-def test_a_claimed_badge_without_a_base_gets_its_count(table: Table) -> None:
-    claimed(table, "a")
-    assert imported(table, rows(a=1000)) == [ImportOutcome.IMPORTED]
-    assert shown(table, "a") == 1000
-
-
-def test_a_renamed_badge_gets_its_count_where_it_is(table: Table) -> None:
-    owned = claimed(table, "old")
-    changing.change(table, owned, BadgeChange(name="new"), NOON)
-    assert imported(table, rows(new=1000)) == [ImportOutcome.IMPORTED]
-    assert (shown(table, "old"), shown(table, "new")) == (1000, 1000)
-
-
-def test_an_imported_badge_can_not_be_claimed(table: Table) -> None:
-    imported(table, rows(a=1000))
-    with pytest.raises(errors.TakenError):
-        claiming.claim(table, "a", 0, NOON)
-
-
 def test_a_dry_run_reports_the_same_and_writes_nothing(table: Table) -> None:
     claimed(table, "kept", base=5)
     before = table.get(keys.summary("kept"))
@@ -151,34 +125,35 @@ def test_more_badges_than_a_batch_keep_their_order(each: Any) -> None:
     assert all(shown(table, row.badge_id) == row.count for row in given)
 
 
-def test_a_base_that_is_set_during_the_import_is_seen(table: Table) -> None:
+Meanwhile = Callable[[Table, OwnedBadge], object]
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "count"),
+    [
+        (lambda table, owned: changing.change(table, owned, BadgeChange(base=3), NOON), 3),
+        (lambda table, owned: changing.change(table, owned, BadgeChange(reset=True), NOON), 0),
+        (lambda table, owned: deleting.delete(table, owned, NOON, WINDOWS.retention), 0),
+    ],
+    ids=["base", "reset", "deletion"],
+)
+def test_a_decision_of_the_owner_during_the_import_is_kept(
+    table: Table, meanwhile: Meanwhile, count: int
+) -> None:
     owned = claimed(table, "a")
-    change = once(lambda: changing.change(table, owned, BadgeChange(base=3), NOON))
-    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
-    assert shown(table, "a") == 3
+    faulty = FaultyTable(table, before_write=once(lambda: meanwhile(table, owned)))
+    assert imported(faulty, rows(a=9)) == [ImportOutcome.KEPT]
+    assert shown(table, "a") == count
 
 
-def test_a_reset_during_the_import_is_seen(table: Table) -> None:
-    owned = claimed(table, "a")
-    change = once(lambda: changing.change(table, owned, BadgeChange(reset=True), NOON))
-    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
-    assert shown(table, "a") == 0
-
-
-def test_a_badge_that_is_deleted_during_the_import_is_seen(table: Table) -> None:
-    owned = claimed(table, "a")
-    change = once(lambda: deleting.delete(table, owned, NOON, WINDOWS.retention))
-    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
-    assert shown(table, "a") == 0
-
-
-def test_a_name_that_is_given_during_the_import_is_followed(table: Table) -> None:
+def test_a_name_that_is_given_before_or_during_the_import_is_followed(table: Table) -> None:
     owned = claimed(table, "old")
     change = once(lambda: changing.change(table, owned, BadgeChange(name="new"), NOON))
-    assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [
-        ImportOutcome.IMPORTED
-    ]
+    faulty = FaultyTable(table, before_write=change)
+    assert imported(faulty, rows(new=9)) == [ImportOutcome.IMPORTED]
     assert (shown(table, "old"), shown(table, "new")) == (9, 9)
+    assert imported(table, rows(new=10), replace=True) == [ImportOutcome.REPLACED]
+    assert (shown(table, "old"), shown(table, "new")) == (10, 10)
 
 
 def test_a_view_that_is_folded_during_the_import_stays_counted(table: Table) -> None:
@@ -187,12 +162,6 @@ def test_a_view_that_is_folded_during_the_import_stays_counted(table: Table) -> 
     folding = once(lambda: fold(table, NOON + 900, "a"))
     assert imported(FaultyTable(table, before_write=folding), rows(a=9)) == [ImportOutcome.IMPORTED]
     assert (summary(table, "a")["count"], shown(table, "a")) == (1, 10)
-
-
-def test_a_temporary_failure_of_the_storage_is_retried(table: Table) -> None:
-    faulty = FaultyTable(table, before_write=raising(Unavailable("throttled"), None))
-    assert imported(faulty, rows(a=1)) == [ImportOutcome.IMPORTED]
-    assert shown(table, "a") == 1
 
 
 @settings(max_examples=cases(60))

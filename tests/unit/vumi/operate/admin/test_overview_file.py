@@ -35,18 +35,12 @@ def ids(file: Path, query: BadgeQuery) -> list[str]:
     return [badge.badge_id for badge in overview_file.read_page(file, query).badges]
 
 
-def test_badges_are_read_as_they_were_written(file: Path) -> None:
+def test_the_file_has_its_time_its_sums_and_the_badges(file: Path) -> None:
+    assert overview_file.read_made(file) == Made(1_000.0, 2.5, Totals(3, 19, 9, 7, 5))
     page = overview_file.read_page(file, BadgeQuery())
     assert sorted(page.badges, key=lambda badge: badge.badge_id) == list(BADGES)
     assert page.found == 3
-
-
-def test_the_file_has_its_time_and_its_sums(file: Path) -> None:
-    assert overview_file.read_made(file) == Made(1_000.0, 2.5, Totals(3, 19, 9, 7, 5))
-
-
-def test_without_a_file_nothing_was_made(tmp_path: Path) -> None:
-    assert overview_file.read_made(tmp_path / "none") is None
+    assert overview_file.read_made(file.with_name("none")) is None
 
 
 @pytest.mark.parametrize(
@@ -59,8 +53,13 @@ def test_without_a_file_nothing_was_made(tmp_path: Path) -> None:
     ],
 )
 def test_badges_are_sorted_by_a_number_and_then_by_id(file: Path, by: By, order: list[str]) -> None:
+    """No page sorts all badges."""
     assert ids(file, BadgeQuery(by=by)) == order
     assert ids(file, BadgeQuery(by=by, offset=1, limit=1)) == order[1:2]
+    with closing(sqlite3.connect(file)) as connection:
+        sql = f"EXPLAIN QUERY PLAN SELECT * FROM badges ORDER BY {by} DESC, rowid LIMIT 1 OFFSET 9"  # noqa: S608  a fixed name
+        [(*_, plan)] = connection.execute(sql)
+    assert plan == f"SCAN badges USING INDEX by_{by}"
 
 
 @pytest.mark.parametrize(
@@ -83,17 +82,9 @@ def test_a_process_makes_the_file_while_the_server_has_its_own_open(
     path: Path, database: Database, table: SqliteTable
 ) -> None:
     put_summary(table, "octocat", count=3)
-    command = [sys.executable, "-m", "vumi.operate.admin.make_overview", str(path.parent), "1000.5"]
+    command = [sys.executable, "-m", "vumi.operate.admin.overview_file", str(path.parent), "1000.5"]
     subprocess.run(command, check=True)  # noqa: S603  a module of this project
     made = overview_file.read_made(path.parent / overview_file.FILE)
     assert made is not None
     assert (made.at, made.totals.badges, made.totals.total) == (1_000.5, 1, 3)
     assert database.read("SELECT count(*) FROM items") == [(1,)]
-
-
-@pytest.mark.parametrize("by", By)
-def test_no_page_sorts_all_badges(file: Path, by: By) -> None:
-    with closing(sqlite3.connect(file)) as connection:
-        sql = f"EXPLAIN QUERY PLAN SELECT * FROM badges ORDER BY {by} DESC, rowid LIMIT 1 OFFSET 9"  # noqa: S608  a fixed name
-        [(*_, plan)] = connection.execute(sql)
-    assert plan == f"SCAN badges USING INDEX by_{by}"

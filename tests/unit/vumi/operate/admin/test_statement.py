@@ -88,23 +88,15 @@ def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
         assert [line.balance for line in statement.lines()] == [5, 11]
 
 
-def test_an_archived_entry_that_a_restore_has_undone_is_left_out() -> None:
+def test_entries_that_a_restore_has_undone_or_that_name_the_wallet_are_left_out() -> None:
+    """The second is of another wallet, and has the id of this one as a part of its nonce."""
     installation = MemoryInstallation()
     bank = Bank(installation.table)
     bank.post(5, bank.a)
     undone: Item = {**bank.entries(bank.a)[0], "SK": f"{ENTRY}7{'Z' * 25}"}
-    archive_all([undone], installation.archive)
-    assert read(installation, bank.a) == [(5, 5)]
-
-
-def test_an_entry_of_another_wallet_that_names_this_one_is_left_out() -> None:
-    installation = MemoryInstallation()
-    bank = Bank(installation.table)
     bank.ledger.post(Posting(f"for-{bank.a}", 5, bank.b))
-    archive_all(bank.entries(bank.b), installation.archive)
-    bank.now += 1
-    bank.post(6, bank.a)
-    assert read(installation, bank.a) == [(6, 6)]
+    archive_all([undone, *bank.entries(bank.b)], installation.archive)
+    assert read(installation, bank.a) == [(5, 5)]
 
 
 def test_only_the_days_since_the_wallet_was_opened_are_read() -> None:

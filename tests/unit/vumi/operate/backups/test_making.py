@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -54,23 +55,18 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_backup_is_complete_and_can_be_the_data_folder(folder: Path, tmp_path: Path) -> None:
+def test_a_backup_is_complete_for_its_owner_alone_and_can_be_the_data_folder(
+    folder: Path, tmp_path: Path
+) -> None:
     made = making.make(folder, tmp_path / "one")
     assert made.objects == 1
-    assert files(tmp_path / "one") == [
-        "archive/journal/malformed/one.jsonl.gz",
-        "secrets.json",
-        FILE,
-    ]
+    parts = ["archive/journal/malformed/one.jsonl.gz", "secrets.json", FILE]
+    assert files(tmp_path / "one") == parts
+    paths = [tmp_path / "one", *(tmp_path / "one").rglob("*")]
+    modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in paths}
+    assert modes == {(True, 0o700), (False, 0o600)}
     assert count(tmp_path / "one") == 7
     assert names(tmp_path) == ["data", "one"]
-
-
-def test_only_its_owner_may_read_it(folder: Path, tmp_path: Path) -> None:
-    making.make(folder, tmp_path / "one")
-    made = [tmp_path / "one", *(tmp_path / "one").rglob("*")]
-    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
-    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
 
 
 def test_commits_that_are_only_in_the_wal_are_in_the_backup(folder: Path, tmp_path: Path) -> None:
@@ -112,23 +108,28 @@ def test_a_backup_is_not_made_around_or_in_the_data(
     assert files(tmp_path) == before
 
 
-def test_a_wrong_file_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
-    break_page(folder / FILE)
-    with pytest.raises(BackupError, match=r"data was removed because its check failed: .* check"):
-        making.make(folder, tmp_path / "one")
+def spoil(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE items SET ttl = 5")
+
+
+@pytest.mark.parametrize(
+    ("damage", "target", "says"),
+    [
+        (break_page, "one", r"data was removed because its check failed: .* check"),
+        (spoil, "one", "its column ttl has 5"),
+        (lambda path: path.write_bytes(b"a diary" * 99), "one", "one failed: SQLite: file is not"),
+        (lambda _: None, "no/such", r"failed: .Errno 2. No such file"),
+    ],
+    ids=["damaged", "wrong", "foreign", "nowhere"],
+)
+def test_a_backup_that_fails_leaves_nothing(
+    folder: Path, tmp_path: Path, damage: Callable[[Path], object], target: str, says: str
+) -> None:
+    damage(folder / FILE)
+    with pytest.raises(BackupError, match=says):
+        making.make(folder, tmp_path / target)
     assert names(tmp_path) == ["data"]
-
-
-def test_a_file_that_can_not_be_read_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
-    (folder / FILE).write_bytes(b"a diary, no database" * 99)
-    with pytest.raises(BackupError, match="one failed: SQLite: file is not a database"):
-        making.make(folder, tmp_path / "one")
-    assert names(tmp_path) == ["data"]
-
-
-def test_a_folder_that_can_not_be_created_is_reported(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match=r"failed: .Errno 2. No such file"):
-        making.make(folder, tmp_path / "no" / "such")
 
 
 LEFT = f".one.{'0' * 32}.part"
@@ -209,22 +210,13 @@ def test_a_planted_folder_is_neither_used_nor_removed(
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o770])
-def test_where_others_can_rename_a_folder_of_ours_is_not_removed(
-    folder: Path, tmp_path: Path, victim: Path, mode: int
+@pytest.mark.parametrize(("place", "mode"), [("", 0o777), ("", 0o770), (LEFT, 0o755)])
+def test_a_folder_that_another_user_may_have_named_is_not_removed(
+    folder: Path, tmp_path: Path, victim: Path, place: str, mode: int
 ) -> None:
-    """Another user gave the victim the name of an unfinished backup."""
+    """Others can rename what is around it, or can read it, as no unfinished backup."""
     victim.rename(tmp_path / LEFT)
-    tmp_path.chmod(mode)
-    making.make(folder, tmp_path / "one")
-    assert count(tmp_path / LEFT) == 1
-
-
-def test_a_folder_that_others_can_read_is_not_taken_for_an_unfinished_backup(
-    folder: Path, tmp_path: Path, victim: Path
-) -> None:
-    victim.rename(tmp_path / LEFT)
-    (tmp_path / LEFT).chmod(0o755)
+    (tmp_path / place).chmod(mode)
     making.make(folder, tmp_path / "one")
     assert count(tmp_path / LEFT) == 1
 
@@ -312,11 +304,3 @@ def test_a_link_in_the_data_folder_is_not_copied(
     with pytest.raises(BackupError, match=f"{name} is a symbolic link: replace it by what it"):
         making.make(folder, tmp_path / "one")
     assert names(tmp_path) == ["data", "secret", victim.name]
-
-
-def test_the_copy_is_checked_as_the_file_is(folder: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
-        connection.execute("UPDATE items SET ttl = 5")
-    with pytest.raises(BackupError, match="its column ttl has 5"):
-        making.make(folder, tmp_path / "one")
-    assert names(tmp_path) == ["data"]

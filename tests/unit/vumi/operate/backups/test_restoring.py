@@ -62,14 +62,6 @@ def test_a_backup_is_restored_where_nothing_is(
     assert names(target.parent) == ["data"]
 
 
-def test_the_change_log_continues(backup: Path, folder: Path) -> None:
-    with closing(Database(folder / FILE)) as database:
-        label = database.stream_label
-    aside(backup, folder)
-    with closing(Database(folder / FILE)) as database:
-        assert database.stream_label == label
-
-
 def test_nothing_is_overwritten(backup: Path, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(BackupError) as refused:
         restore(backup, folder, NOW)
@@ -82,18 +74,19 @@ def test_nothing_is_overwritten(backup: Path, folder: Path, tmp_path: Path) -> N
     assert names(tmp_path) == ["backup", "data"]
 
 
-def test_the_folder_before_is_kept_aside(backup: Path, folder: Path, tmp_path: Path) -> None:
-    assert aside(backup, folder).before == tmp_path / ASIDE
-    assert count(folder) == 7
-    assert count(tmp_path / ASIDE) == 8
-    assert names(tmp_path) == ["backup", "data", ASIDE]
-
-
-def test_a_link_to_the_data_folder_stays(backup: Path, folder: Path, tmp_path: Path) -> None:
+def test_the_folder_before_is_kept_aside_and_a_link_to_it_stays(
+    backup: Path, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "link").symlink_to(folder)
-    aside(backup, tmp_path / "link")
+    (tmp_path / f".data.{'0' * 32}.part").mkdir(mode=0o700)  # of a killed restore
+    with closing(Database(folder / FILE)) as database:
+        label = database.stream_label
+    assert aside(backup, tmp_path / "link").before == tmp_path / ASIDE
+    assert (count(folder), count(tmp_path / ASIDE)) == (7, 8)
+    assert names(tmp_path) == ["backup", "data", ASIDE, "link"]
     assert (tmp_path / "link").is_symlink()
-    assert count(tmp_path / "link") == 7
+    with closing(Database(folder / FILE)) as database:
+        assert database.stream_label == label
 
 
 def test_a_running_server_is_not_replaced(backup: Path, folder: Path, tmp_path: Path) -> None:
@@ -141,21 +134,15 @@ def test_a_backup_that_is_read_is_locked_and_one_without_locks_is_read_too(
 
 
 def test_a_wrong_backup_is_not_restored(backup: Path, folder: Path, tmp_path: Path) -> None:
+    """An object of its archive is damaged, then its file is."""
+    (backup / "archive" / "journal" / "damaged.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(BackupError, match=r"damaged.jsonl.gz can't be read"):
+        aside(backup, folder)
     break_page(backup / FILE)
     with pytest.raises(BackupError, match=r"backup was removed because its check failed"):
         aside(backup, folder)
     assert count(folder) == 8
     assert names(tmp_path) == ["backup", "data"]
-
-
-def test_a_backup_that_lacks_an_object_of_the_archive_is_not_restored(
-    backup: Path, tmp_path: Path
-) -> None:
-    """An object of the archive is damaged, so the journals can't be read."""
-    (backup / "archive" / "journal" / "damaged.jsonl.gz").write_bytes(b"no gzip")
-    with pytest.raises(BackupError, match=r"damaged.jsonl.gz can't be read"):
-        restore(backup, tmp_path / "new", NOW)
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_of_backups_names_the_latest(folder: Path, tmp_path: Path) -> None:
@@ -185,9 +172,6 @@ def test_a_folder_of_something_else_is_not_moved(backup: Path, tmp_path: Path) -
     with pytest.raises(BackupError, match="home has files, but none of vu-mi: set DATA to"):
         aside(backup, tmp_path / "home")
     assert names(tmp_path / "home") == ["letter"]
-
-
-def test_a_mount_point_is_refused_before_anything_is_copied(backup: Path) -> None:
     with pytest.raises(BackupError, match="/proc is a mount point, which no folder can replace"):
         restore(backup, Path("/proc"), NOW)
 
@@ -216,38 +200,26 @@ except BackupError as error:
 """
 
 
-def interrupted(how: str, backup: Path, folder: Path) -> str:
-    """Restore, and interrupt after the folder was moved aside and before the copy has its name."""
-    return subprocess.run(  # noqa: S603  the text above
+@pytest.mark.parametrize("how", ["vanishes", "appears"])
+def test_a_folder_that_changes_before_the_last_rename_is_not_overwritten(
+    backup: Path, folder: Path, tmp_path: Path, how: str
+) -> None:
+    """The folder before comes back, unless another one has its name meanwhile."""
+    said = subprocess.run(  # noqa: S603  the text above
         [sys.executable, "-c", INTERRUPT, how, str(backup), str(folder)],
         cwd=Path(__file__).parents[5],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-
-
-def test_a_failed_rename_brings_the_folder_before_back(
-    backup: Path, folder: Path, tmp_path: Path
-) -> None:
-    assert "data is as it was: [Errno 2]" in interrupted("vanishes", backup, folder)
-    assert count(folder) == 8
-    assert not (tmp_path / ASIDE).exists()
-
-
-def test_a_folder_that_appears_meanwhile_is_not_overwritten(
-    backup: Path, folder: Path, tmp_path: Path
-) -> None:
-    said = interrupted("appears", backup, folder)
-    assert said.endswith(f"stop vu-mi first; the folder before is {tmp_path / ASIDE}\n")
-    assert names(folder) == ["made"]
-    assert count(tmp_path / ASIDE) == 8
-
-
-def test_what_a_killed_restore_left_is_removed(backup: Path, folder: Path, tmp_path: Path) -> None:
-    (tmp_path / f".data.{'0' * 32}.part").mkdir(mode=0o700)
-    aside(backup, folder)
-    assert names(tmp_path) == ["backup", "data", ASIDE]
+    if how == "vanishes":
+        assert "data is as it was: [Errno 2]" in said
+        assert count(folder) == 8
+        assert not (tmp_path / ASIDE).exists()
+    else:
+        assert said.endswith(f"stop vu-mi first; the folder before is {tmp_path / ASIDE}\n")
+        assert names(folder) == ["made"]
+        assert count(tmp_path / ASIDE) == 8
 
 
 @needs_root

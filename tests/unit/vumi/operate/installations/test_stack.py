@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from simulation.aws_clients import script
 from vumi.cli.program import main
-from vumi.operate.installations.stack import outputs
 
 BADGES_ALONE = {
     "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
@@ -48,10 +45,3 @@ def test_a_missing_region_is_reported_with_its_variable(
     assert main(["list", "--stack", "vu-mi-prod"]) == 1
     told = "vu-mi: no region is configured; set AWS_DEFAULT_REGION\n"
     assert capsys.readouterr().err == told
-
-
-def test_the_outputs_of_a_stack_come_by_their_names() -> None:
-    described = [{"OutputKey": name, "OutputValue": name.lower()} for name in ("TableName", "B")]
-    client: Any = script({"Stacks": [{"StackName": "vu-mi-dev", "Outputs": described}]})
-    assert outputs(client, "vu-mi-dev") == {"TableName": "tablename", "B": "b"}
-    assert client.calls == [("describe_stacks", {"StackName": "vu-mi-dev"})]

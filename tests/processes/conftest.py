@@ -1,0 +1,42 @@
+"""The server and the packages of all tests that leave them as they are."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy import bytecode
+from deploy.package import package
+from tests.processes.copies import package_after_chalice_deploy
+from tests.processes.server import Server, running
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folder of each stage, with the files of its package.
+
+    The first process makes them, and the others wait for it. That of dev is made elsewhere, after
+    `chalice deploy`.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    made = {stage: shared / f"package-{stage}" for stage in ("prod", "dev")}
+    with (shared / "packages.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made["dev"].exists():
+            work = tmp_path_factory.mktemp("prod")
+            package("prod", work, bytecode.find_python(os.environ))
+            work.rename(made["prod"])
+            package_after_chalice_deploy(tmp_path_factory.mktemp("copy")).rename(made["dev"])
+    return made
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Yield a server with the default settings; each test has its own badges."""
+    with running(tmp_path_factory.mktemp("served")) as server:
+        yield server

@@ -1,0 +1,220 @@
+"""AWS on loopback: an emulator as a process, and the Makefile targets that deploy to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from botocore.loaders import Loader
+
+from deploy import __main__ as deploying
+from deploy import template
+from simulation.environment import ROOT, free_port
+from tests.processes.programs import PATIENCE_SECONDS, succeed, until
+from vumi.cli.options import Invocation
+from vumi.cli.program import execute
+
+BIN = Path(sys.executable).parent
+THESE_PROGRAMS = (f"DEPLOYING={BIN}", f"AWS={BIN / 'aws'}")
+"""Arguments of make: the environment of the tests has all that a deployment needs."""
+WITHOUT_PACKAGING = "--assume-old=package"
+"""An argument of make: the package is there already."""
+INSTALLED = Path(".venv") / "deploy.stamp"
+"""The file that tells make, also a make that make calls, to install nothing."""
+EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
+DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile")
+"""The files that the targets need; the copy leaves out the project's own stages."""
+WAITERS = Path("models") / "lambda" / "2015-03-31" / "waiters-2.json"
+"""The place of the waiters for functions in a folder, below the data that botocore reads first."""
+
+
+class Emulator:
+    """A running emulator, and a copy of the project that deploys to it."""
+
+    def __init__(self, endpoint: str, folder: Path) -> None:
+        self.endpoint = endpoint
+        self.folder = folder
+        self._clients: dict[str, Any] = {}
+
+    def client(self, service: str) -> Any:
+        """Return the client of a service, which all tests share."""
+        if service not in self._clients:
+            self._clients[service] = boto3.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+        return self._clients[service]
+
+    def make(self, target: str, *options: str, **variables: str) -> str:
+        """Run a target of the Makefile; return its output."""
+        given = [f"{name}={value}" for name, value in variables.items()]
+        return self._run("make", *THESE_PROGRAMS, *options, target, *given)
+
+    def shell(self, script: str) -> str:
+        """Run a script in which `make`, `aws` and `vumi` work on the emulator."""
+        make = " ".join(("make", *THESE_PROGRAMS, WITHOUT_PACKAGING))
+        functions = f'make() {{ command {make} "$@"; }}; vumi() {{ {BIN}/python -m vumi "$@"; }}'
+        return self._run("sh", "-ec", f"export PATH={BIN}:$PATH; {functions}\n{script}")
+
+    def accept_package(self, package: Path, stage: str) -> None:
+        """Put a package where `make package` would, with what the emulator accepts."""
+        built = self._built(stage)
+        shutil.copytree(package, built)
+        _leave_out_expressions(built / "sam.yaml")
+
+    def create_stack(self, name: str, stage: str, bucket: str, **parameters: str) -> None:
+        """Create another stack from the package that `make deploy` has uploaded to a bucket."""
+        template_body = (self._built(stage) / "packaged.yaml").read_bytes()
+        self.client("s3").put_object(Bucket=bucket, Key=name, Body=template_body)
+        self.client("cloudformation").create_stack(
+            StackName=name,
+            TemplateURL=f"{self.endpoint}/{bucket}/{name}",
+            Parameters=[
+                {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
+            ],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+
+    def _built(self, stage: str) -> Path:
+        return self.folder / "build" / stage
+
+    def vumi(self, *arguments: str, stack: str = "vu-mi-prod") -> str:
+        """Run a command of the program on a stack, in this process; return its output."""
+        invocation = Invocation(os.environ, time.time)
+        return self._run_here(partial(execute, [*arguments, "--stack", stack], invocation))
+
+    def deploy(self, *arguments: str) -> str:
+        """Run a step of `python -m deploy` in this process; return its output."""
+        return self._run_here(partial(deploying.main, arguments))
+
+    def _run_here(self, program: Callable[[], int]) -> str:
+        with (
+            patch.dict(os.environ, AWS_ENDPOINT_URL=self.endpoint),
+            redirect_stdout(StringIO()) as output,
+        ):
+            assert program() == 0, output.getvalue()
+        return output.getvalue()
+
+    def _run(self, *command: str) -> str:
+        # Omit the flags of the make that runs the tests, or this make would use them.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MAKE", "MFLAGS"))
+        }
+        here = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_DATA_PATH": str(self.folder / WAITERS.parts[0]),
+        }
+        return succeed(*command, cwd=self.folder, env=inherited | here)
+
+    def get(self, api: str, path: str) -> dict[str, Any]:
+        """Send a GET to a deployed HTTP API; return the badge of the response."""
+        status, badge = self.ask(self.url(api, path), "GET")
+        assert status == 200
+        return badge
+
+    def ask(
+        self, url: str, method: str, token: str = "", body: object = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Send a request about events to a deployed HTTP API; return the status and the body."""
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+    def url(self, api: str, path: str) -> str:
+        """Return the URL of a path of an HTTP API on the emulator."""
+        return f"{self.endpoint}/_aws/execute-api/{api}{path}"
+
+    def invocations(self, function: str) -> int:
+        """Return how often a function ran, according to its log."""
+        client = self.client("logs")
+        events = client.filter_log_events(logGroupName=f"/aws/lambda/{function}")["events"]
+        return sum(event["message"].startswith("START") for event in events)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Emulator]:
+    """Start the emulator on a free port; stop it at the end of the block."""
+    assert EMULATOR.exists(), "the emulator is not installed; run: make test"
+    port = free_port()
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)}
+    with (folder / "emulator.log").open("w") as log:
+        process = subprocess.Popen(  # noqa: S603  our own words
+            [EMULATOR], cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log
+        )
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        until(lambda: answers(endpoint), "the emulator")
+        yield Emulator(endpoint, _copy(folder / "project"))
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def answers(endpoint: str) -> bool:
+    """Return whether a server answers a request."""
+    try:
+        with urllib.request.urlopen(endpoint, timeout=1):  # noqa: S310
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+def _copy(folder: Path) -> Path:
+    """Copy the project as it is committed, so without the records of any deployment."""
+    folder.mkdir()
+    left_out = shutil.ignore_patterns("__pycache__", "deployed", "deployments")
+    for source in (*map(ROOT.joinpath, DEPLOYED), *ROOT.glob("requirements*")):
+        if source.is_dir():
+            shutil.copytree(source, folder / source.name, ignore=left_out)
+        else:
+            shutil.copy2(source, folder / source.name)
+    _leave_out_expressions(folder / ".chalice" / "resources.yaml")
+    _shorten_waits(folder / WAITERS)
+    (folder / INSTALLED).parent.mkdir()
+    (folder / INSTALLED).touch()
+    return folder
+
+
+def _leave_out_expressions(path: Path) -> None:
+    """Remove the alarms on an expression of metrics, which the emulator refuses."""
+    resources = template.load(path)
+    resources["Resources"] = {
+        name: part
+        for name, part in resources["Resources"].items()
+        if "Metrics" not in part.get("Properties", {})
+    }
+    path.write_text(template.dump(resources))
+
+
+def _shorten_waits(path: Path) -> None:
+    """Write waiters that ask ten times a second: a function of the emulator is ready at once.
+
+    botocore's own wait for 5 seconds, and Chalice waits for each function.
+    """
+    models = Loader().load_service_model("lambda", "waiters-2")
+    for waiter in models["waiters"].values():
+        waiter.update(delay=0.1, maxAttempts=10 * PATIENCE_SECONDS)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(models))

@@ -1,0 +1,325 @@
+"""The one stack, deployed to an emulator, and the resources that it creates.
+
+The emulator runs the HTTP API and its authorizer, the functions from the real zip, the event
+source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
+of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
+(`test_policies.py` compares requests with policies), throttling, and alarms that fire or watch
+an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.counting import keys
+from chalicelib.counting.view import View
+from chalicelib.events.webhooks import signing
+from chalicelib.http import tokens
+from chalicelib.ulids import new_ulid
+from simulation.environment import ROOT
+from tests.processes.emulator import WITHOUT_PACKAGING, Emulator, running
+from tests.processes.programs import until
+from tests.processes.stacks import (
+    CONSUMERS,
+    check_archive,
+    count,
+    delete,
+    fold,
+    forget_message_of_event,
+    mapping,
+    old_ulid,
+    outputs,
+    put,
+    put_old_views,
+    sweep,
+    sweep_of,
+    views,
+)
+
+BADGE = "/api/v1/views?id=octocat"
+EVENTS = "/api/v1/events"
+TOKEN = tokens.new_token()
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with running(tmp_path_factory.mktemp("emulator")) as emulator:
+        yield emulator
+
+
+def test_the_one_stack_counts_stores_and_folds_a_view(
+    aws: Emulator, packages: dict[str, Path]
+) -> None:
+    """The package is the one of all tests."""
+    aws.accept_package(packages["prod"], "prod")
+    aws.client("s3").create_bucket(Bucket="packages")
+    queue = aws.client("sqs").create_queue(QueueName="orders")["QueueUrl"]
+    parameters = {
+        "AlarmEmail": "ops@example.org",
+        "ApiTokenDigests": tokens.digest(TOKEN),
+        "EventQueues": f"orders={queue}",
+        "EventQueueArns": "arn:aws:sqs:us-east-1:000000000000:orders",
+        "WebhookSecrets": signing.new_secret(),
+        "WebhookAllow": "127.0.0.0/8",
+        "RetrySeconds": "1",
+    }
+    given = " ".join(f"{name}={value}" for name, value in parameters.items())
+    of_stack = {"STAGE": "prod", "BUCKET": "packages", "PARAMETERS": given}
+    printed = aws.make("deploy", WITHOUT_PACKAGING, **of_stack)
+    url = printed.splitlines()[-1]
+    found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/api/v1/views\?id=hello", url)
+    assert found, f"no badge's URL at the end of {printed}"
+    api, stack = found[1], outputs(aws, "vu-mi-prod")
+    table, stream = stack["TableName"], stack["TableStreamArn"]
+
+    assert aws.get(api, "/healthz") == {"status": "ok"}
+    for taken in range(3):
+        badge = aws.get(api, BADGE)
+        assert badge == {
+            "schemaVersion": 1,
+            "label": "views",
+            "message": str(taken),
+            "color": "blue",
+        }
+        until(lambda taken=taken: len(views(aws, table)) == taken + 1, "the view is put")  # type: ignore[misc]
+    marker = put_old_views(aws, table, 2, hours=3)
+    assert aws.get(api, BADGE + "&peek=1")["message"] == "5", "before the fold"
+    for _ in range(2):
+        fold(aws, "vu-mi-prod-fold_views", stream, marker)
+        assert count(aws, table) == 2, "delivered twice, folded once"
+        assert aws.get(api, BADGE + "&peek=1")["message"] == "5", "after the fold"
+    assert len(views(aws, table)) == 5, "the views stay"
+
+
+def test_the_stream_carries_the_removal_of_a_marker_to_the_fold_and_no_other_record(
+    aws: Emulator,
+) -> None:
+    """Other items are removed before the marker; the filter leaves them out."""
+    stack, look = outputs(aws, "vu-mi-prod"), mapping(aws, "vu-mi-prod-fold_views")
+    table, ran = stack["TableName"], aws.invocations("vu-mi-prod-fold_views")
+    for removed in (keys.view("hand", old_ulid()), keys.day("hand", "2026-01-01")):
+        put(aws, table, removed)
+        delete(aws, table, removed)
+    marker = put_old_views(aws, table, 1, "hand")
+    put(aws, table, marker)
+    delete(aws, table, marker)
+    until(lambda: count(aws, table, "hand") == 1, "the view is folded")
+    until(lambda: look()["LastProcessingResult"].startswith("OK"), "the mapping says so")
+    assert look()["LastProcessingResult"] == "OK - 1 records"
+    assert aws.invocations("vu-mi-prod-fold_views") == ran + 1
+
+
+def events_url(aws: Emulator, path: str = "") -> str:
+    return aws.url(outputs(aws, "vu-mi-prod")["HttpApiId"], EVENTS + path)
+
+
+def done(aws: Emulator, event_id: str) -> dict[str, Any]:
+    """Wait until an event of the stack is done, and return it."""
+
+    def look() -> dict[str, Any] | None:
+        _, event = aws.ask(events_url(aws, f"/{event_id}"), "GET", TOKEN)
+        return None if event["status"] == "ACTIVE" else event
+
+    return until(look, f"the event {event_id} is done")
+
+
+def test_the_api_answers_in_the_form_of_our_errors_but_not_the_authorizers(aws: Emulator) -> None:
+    """No route has the first two requests, so the default route answers them.
+
+    A request without a token does not reach the handler, so no such event exists.
+    """
+    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
+    for method, path, code in (
+        ("GET", "/nowhere", (404, "not_found")),
+        ("PUT", "/api/v1/views", (405, "method_not_allowed")),
+    ):
+        status, body = aws.ask(aws.url(api, path), method)
+        assert (status, body["error"]["code"]) == code
+    wanted = {"id": "refused", "delay": 0, "target": {"log": True}}
+    unauthorized, forbidden = ((401, {"message": "Unauthorized"}), (403, {"message": "Forbidden"}))
+    assert aws.ask(events_url(aws), "POST", "", wanted) == unauthorized
+    for token in (tokens.new_token(), "too-short"):
+        assert aws.ask(events_url(aws), "POST", token, wanted) == forbidden
+    assert aws.ask(events_url(aws, "/refused"), "GET", TOKEN)[0] == 404
+
+
+def test_a_token_that_the_command_creates_opens_the_routes_of_its_holder(aws: Emulator) -> None:
+    user = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+    printed = {
+        "ci": aws.make("token", STAGE="prod", DO="create --name ci"),
+        "eva": aws.vumi("token", "create", "--name", "eva", "--user", user),
+    }
+    opened = {}
+    for name, made in printed.items():
+        [token] = re.findall(rf"^Token {name}, shown only once: (\S+)$", made, re.MULTILINE)
+        opened[name] = aws.ask(events_url(aws, "/none"), "GET", token)[0]
+    assert opened == {"ci": 404, "eva": 403}
+    assert "revoked: " in aws.vumi("token", "revoke", "ci")
+    listed = aws.vumi("token", "list")
+    assert ("  ci  " in listed, "  eva  " in listed) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("event_id", "target"), [("to-log", {"log": True}), ("to-queue", {"queue": "orders"})]
+)
+def test_an_event_is_delivered_at_its_time(
+    aws: Emulator, event_id: str, target: dict[str, Any]
+) -> None:
+    wanted = {"id": event_id, "delay": 1, "target": target, "payload": {"n": 1}}
+    status, made = aws.ask(events_url(aws), "POST", TOKEN, wanted)
+    assert (status, made["status"]) == (201, "ACTIVE")
+    event = done(aws, event_id)
+    assert event["status"] == "SUCCESS"
+    [attempt] = event["attempts"]
+    assert attempt["started"] >= made["at"]
+
+
+def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emulator) -> None:
+    """RetrySeconds has one wait, so there are two attempts."""
+    wanted = {"id": "to-nobody", "delay": 0, "target": {"url": "http://127.0.0.1:9/"}}
+    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
+    event = done(aws, "to-nobody")
+    assert (event["status"], len(event["attempts"])) == ("ERROR", 2)
+    assert event["last_error"] == "the connection was refused"
+    _, listed = aws.ask(events_url(aws, "?status=ERROR"), "GET", TOKEN)
+    assert [one["id"] for one in listed["events"]] == ["to-nobody"]
+
+
+def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
+    """The distribution then enqueues the event."""
+    targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "vu-mi-prod"))
+    [rule] = targets["RuleNames"]
+    described = aws.client("events").describe_rule(Name=rule)
+    assert (described["ScheduleExpression"], described["State"]) == ("rate(1 minute)", "ENABLED")
+    forget_message_of_event(aws, outputs(aws, "vu-mi-prod")["TableName"])
+    sweep(aws, "vu-mi-prod")
+    assert done(aws, "swept")["status"] == "SUCCESS"
+
+
+def test_the_stream_carries_a_removed_entry_to_the_archive_and_no_other_item(aws: Emulator) -> None:
+    check_archive(aws, "vu-mi-prod")
+
+
+def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
+    """One is a view sent twice, one is a view that is too old, and one is no view."""
+    stack = outputs(aws, "vu-mi-prod")
+    late = View("late", old_ulid()).to_message()
+    too_old = View("late", new_ulid(1_767_225_600_000)).to_message()
+    for body in (late, late, too_old, "no view"):
+        aws.client("sqs").send_message(QueueUrl=stack["ViewsDeadLettersUrl"], MessageBody=body)
+    printed = aws.make("redrive", STAGE="prod")
+    assert "2 dead letters were sent again." in printed
+    assert (
+        "1 dead letters stay: they are too old, and their views may have been counted." in printed
+    )
+    assert "1 dead letters stay: they are not views." in printed
+    table, queue = stack["TableName"], stack["ViewsQueueUrl"]
+    until(lambda: count(aws, table, "late"), "the view is counted")
+    until(lambda: not _count_messages(aws, queue), "both messages are done")
+    assert count(aws, table, "late") == 1
+    assert _count_messages(aws, stack["ViewsDeadLettersUrl"]) == 2
+
+
+def _count_messages(aws: Emulator, queue: str) -> int:
+    """Return how many messages a queue has, visible or not."""
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
+    return sum(map(int, found["Attributes"].values()))
+
+
+def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -> None:
+    """The badge has no marker any more; its young view stays live."""
+    stack = outputs(aws, "vu-mi-prod")
+    api, table = stack["HttpApiId"], stack["TableName"]
+    put_old_views(aws, table, 3, "lost")
+    assert aws.get(api, "/api/v1/views?id=lost")["message"] == "3"
+    until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
+    assert "folded 3 views of 3 badges" in aws.vumi("fold", "--all")
+    assert count(aws, table, "lost") == 3
+    assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
+
+
+def switch_backups_on(aws: Emulator, table: str) -> None:
+    """Switch point-in-time recovery on, which the emulator does not read from a template."""
+    wanted = {"PointInTimeRecoveryEnabled": True}
+    aws.client("dynamodb").update_continuous_backups(
+        TableName=table, PointInTimeRecoverySpecification=wanted
+    )
+
+
+def restore(aws: Emulator, **words: str) -> str:
+    """Run the commands of docs/operate-on-aws.md with these words; return the last one's output."""
+    text = (ROOT / "docs/operate-on-aws.md").read_text().partition("\n## Restore\n")[2]
+    printed = ""
+    for block in re.findall(r"^   ```sh\n(.*?)^   ```$", text, re.MULTILINE | re.DOTALL):
+        if found := re.search(r"^arn:\S+", printed):
+            words["STREAM_ARN"] = found[0]
+        script = reduce(lambda made, word: made.replace(*word), words.items(), block)
+        printed = aws.shell(script)
+    return printed
+
+
+def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> None:
+    """2 views are folded and 3 are live.
+
+    2 have no marker, so the restore folds them; 1 comes later: 8.
+    """
+    before = outputs(aws, "vu-mi-prod")
+    put_old_views(aws, before["TableName"], 2)
+    switch_backups_on(aws, before["TableName"])
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    words = {"TABLE_NAME": before["TableName"], "2026-11-20T10:00:00Z": now}
+    started = restore(aws, **words, **{"my-bucket": "packages"})
+    assert re.findall(r"vu-mi-prod-(\w+)\s+Ena", started) == ["put_views", "fire_timers"]
+    after = outputs(aws, "vu-mi-prod")
+    table, stream = after["TableName"], after["TableStreamArn"]
+    assert table != before["TableName"]
+    assert stream.split("/stream/")[1] > before["TableStreamArn"].split("/stream/")[1]
+    described = aws.client("dynamodb").describe_table(TableName=table)["Table"]
+    assert described["DeletionProtectionEnabled"]
+    ttl = aws.client("dynamodb").describe_time_to_live(TableName=table)
+    assert ttl["TimeToLiveDescription"]["AttributeName"] == "ttl"
+
+    assert count(aws, table) == 4, "folded before TTL is on"
+    assert aws.get(before["HttpApiId"], BADGE)["message"] == "7"
+    until(lambda: len(views(aws, table)) == 8, "the view is put into the restored table")
+    assert aws.get(before["HttpApiId"], BADGE + "&peek=1")["message"] == "8"
+    mapped = {function: mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
+    assert mapped["fold_views"]["EventSourceArn"] == stream
+    assert {one["State"] for one in mapped.values()} == {"Enabled"}
+
+
+def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(
+    aws: Emulator,
+) -> None:
+    assert done(aws, "to-log")["status"] == "SUCCESS"
+    wanted = {"id": "later", "delay": 0, "target": {"log": True}}
+    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
+    assert done(aws, "later")["status"] == "SUCCESS"
+
+
+def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: Emulator) -> None:
+    """It is created from the same package."""
+    stack_name = "vu-mi-badges"
+    aws.create_stack(stack_name, "prod", "packages", Events="off", Wallets="off")
+    stack = outputs(aws, stack_name)
+    assert stack.keys().isdisjoint({"TimersQueueUrl", "DistributionQueueUrl", "ArchiveBucket"})
+    api = stack["HttpApiId"]
+    assert aws.get(api, BADGE)["message"] == "0"
+    until(lambda: len(views(aws, stack["TableName"])) == 1, "the view is put")
+    for path in (EVENTS, "/api/v1/wallets/me", "/timers/1"):
+        status, body = aws.ask(aws.url(api, path), "GET")
+        assert (status, body["error"]["code"]) == (404, "switched_off")
+    assert aws.get(api, f"{EVENTS}/1/badge")["isError"]
+    functions = aws.client("lambda").get_paginator("list_functions").paginate()
+    names = {one["FunctionName"] for page in functions for one in page["Functions"]}
+    own = {name.removeprefix(f"{stack_name}-") for name in names if name.startswith(stack_name)}
+    assert own == {"api_handler", "get_views", "put_views", "fold_views"}
+    assert "folded 0 views" in aws.vumi("fold", "--all", stack=stack_name)

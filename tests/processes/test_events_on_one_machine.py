@@ -1,0 +1,261 @@
+"""Events on `python -m vumi` as users see them: over HTTP, to a real receiver, also after kills."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.events.webhooks import signing
+from tests.processes.hosts import Host, hosting
+from tests.processes.programs import PATIENCE_SECONDS, until
+from tests.processes.server import (
+    TOKEN,
+    WITH_TOKEN,
+    Server,
+    create_token,
+    run,
+    running,
+    start,
+)
+from vumi.tokens import FIRST_FILE
+
+EVENTS = "/api/v1/events"
+SECRET = signing.new_secret()
+SETTINGS = WITH_TOKEN | {
+    "CLIENT_CLAIMS_PER_MINUTE": "0",
+    "WEBHOOK_ALLOW": "127.0.0.0/8",
+    "WEBHOOK_SECRETS": SECRET,
+    "EVENT_QUEUES": "orders",
+    "RETRY_SECONDS": "1,1",
+}
+
+
+@pytest.fixture
+def receiver() -> Iterator[Host]:
+    with hosting() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    """Yield a server for tests that look only at their own events."""
+    with running(folder, **SETTINGS) as server:
+        yield server
+
+
+def accept(server: Server, **wanted: Any) -> str:
+    status, event = server.ask("POST", EVENTS, wanted, TOKEN)
+    assert status == 201, event
+    return str(event["id"])
+
+
+def done(server: Server, event_id: str) -> Any:
+    """Wait until an event has succeeded, and return it."""
+
+    def look() -> Any:
+        event = server.ask("GET", f"{EVENTS}/{event_id}", token=TOKEN)[1]
+        return event if event["status"] == "SUCCESS" else None
+
+    return until(look)
+
+
+def listed(server: Server, status: str) -> list[dict[str, Any]]:
+    """Return all events of a status, from every page."""
+    found, page = list[dict[str, Any]](), {"cursor": ""}
+    while "cursor" in page:
+        path = f"{EVENTS}?status={status}&cursor={page['cursor']}"
+        page = server.ask("GET", path, token=TOKEN)[1]
+        found += page["events"]
+    return found
+
+
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def test_an_event_has_its_payload_and_signature_and_is_never_early(
+    server: Server, receiver: Host
+) -> None:
+    at = round(time.time() + 1.5, 3)
+    payload = {"text": "Grüße", "numbers": [1, 2.5, None]}
+    target = {"url": receiver.url()}
+    event_id = accept(server, at=moment(at), target=target, payload=payload, id="order-7")
+    assert event_id == "order-7"
+    ended = done(server, event_id)
+    [post] = receiver.posts
+    assert post.at >= at
+    assert post.verified(SECRET) == payload
+    assert post.headers["content-type"] == "application/json"
+    [attempt] = ended["attempts"]
+    assert attempt["status"] == 204
+    assert datetime.fromisoformat(attempt["started"]).timestamp() >= at
+
+
+@contextmanager
+def accepting_only() -> Iterator[int]:
+    """Listen at all loopback addresses, and answer nothing; yield the port."""
+    with socket.create_server(("0.0.0.0", 0), backlog=512) as listening:  # noqa: S104
+        yield int(listening.getsockname()[1])
+
+
+def set_milestones(server: Server, badge_id: str, *goals: dict[str, object]) -> str:
+    """Claim a badge and set its milestones; return its secret."""
+    status, claimed = server.ask("POST", "/api/v1/badges", {"id": badge_id})
+    assert status == 201, claimed
+    change(server, badge_id, claimed["secret"], milestones=goals)
+    return str(claimed["secret"])
+
+
+def change(server: Server, badge_id: str, secret: str, **fields: object) -> None:
+    status, answer = server.ask("PATCH", f"/api/v1/badges?id={badge_id}", fields, secret)
+    assert status == 200, answer
+
+
+def test_milestones_whose_receivers_hang_delay_no_event_of_the_operator(
+    tmp_path: Path, receiver: Host
+) -> None:
+    """Five webhooks of each badge; ten share an address, and no address answers."""
+    with running(tmp_path, **SETTINGS) as server, accepting_only() as port:
+        for number in range(40):
+            url = f"http://127.0.1.{max(number, 9)}:{port}/"
+            goals = [{"count": count, "url": url} for count in range(1, 6)]
+            secret = set_milestones(server, f"m/{number}", *goals)
+            change(server, f"m/{number}", secret, base=10)
+        refused = {None, "8 other requests are sent to this address"}
+        until(lambda: {one.get("last_error") for one in listed(server, "ACTIVE")} == refused)
+        at = time.time() + 1
+        for number in range(50):
+            accept(server, at=moment(at), target={"url": receiver.url()}, id=f"mine-{number}")
+        until(lambda: len(receiver.posts) >= 50)
+        assert max(post.at for post in receiver.posts) < at + 2
+
+
+def test_a_follower_of_a_queue_receives_new_events(server: Server, folder: Path) -> None:
+    follower = start(folder, "receive", "orders", "--follow", **SETTINGS)
+    assert follower.stdout is not None
+    for number in range(3):
+        accept(server, delay=0, target={"queue": "orders"}, payload=number)
+        assert follower.stdout.readline() == f"{number}\n"
+    follower.send_signal(signal.SIGINT)
+    assert follower.communicate(timeout=PATIENCE_SECONDS) == ("", "")
+    assert follower.returncode == 0
+
+
+def test_a_private_address_is_refused_when_an_event_is_created(tmp_path: Path) -> None:
+    with running(tmp_path, **SETTINGS | {"WEBHOOK_ALLOW": ""}) as server:
+        for url in ("http://127.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/"):
+            wanted = {"delay": 0, "target": {"url": url}}
+            status, refusal = server.ask("POST", EVENTS, wanted, TOKEN)
+            assert (status, refusal["error"]["code"]) == (400, "bad_request")
+
+
+def test_the_first_start_has_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:
+    """The output is no terminal, so it names the file of the token."""
+    with running(tmp_path) as server:
+        assert server.process.stdout is not None
+        server.process.stdout.readline()
+        said = server.process.stdout.readline()
+        [path] = re.findall(r"^Token for events and wallets: in (\S+); store it elsewhere", said)
+        token = Path(path).read_text().strip()
+        assert token not in said
+        assert server.ask("GET", EVENTS, token=token)[0] == 200
+        server.stop()
+    has_token = [path for path in tmp_path.iterdir() if token.encode() in path.read_bytes()]
+    assert has_token == [tmp_path / FIRST_FILE]
+    with running(tmp_path) as server:
+        assert server.ask("GET", EVENTS, token=token)[0] == 200
+        assert "Token" not in server.stop()[1]
+
+
+def test_a_token_counts_without_a_restart_from_its_creation_to_its_revocation(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, **SETTINGS) as server:
+        token = create_token(tmp_path, "lost")
+        assert server.ask("GET", EVENTS, token=token)[0] == 200
+        assert run(tmp_path, "token", "revoke", "lost")[1].startswith("revoked: ")
+        status, refused = server.ask("GET", EVENTS, token=token)
+        assert (status, refused["error"]["message"]) == (403, "this token opens nothing here")
+        refusals = [line for line in server.log() if "reason" in line]
+    assert [(line["reason"], line["left_out"]) for line in refusals] == [("unknown", 0)]
+
+
+def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(
+    tmp_path: Path, receiver: Host
+) -> None:
+    """The process is killed three times within the seconds in which 300 events are due.
+
+    A kill takes an attempt of the events that are under way, so each has more than three.
+    """
+    settings = {**SETTINGS, "RETRY_SECONDS": "1,1,1,1"}
+    due: dict[str, float] = {}
+    first = time.time() + 2
+    for life in range(4):
+        with running(tmp_path, **settings) as server:
+            if not due:
+                for number in range(300):
+                    at = round(first + number / 100, 3)
+                    due[accept(server, at=at, target={"url": receiver.url()})] = at
+            if life < 3:
+                until(partial(_has_received, receiver, 40 * (life + 1)))
+                ended = _find_ended(server)
+                before = Counter(post.webhook_id for post in receiver.posts)
+                server.kill()
+            else:
+                until(lambda: {post.webhook_id for post in receiver.posts} == due.keys())
+                until(partial(_have_ended, server, len(due)))
+            came = Counter(post.webhook_id for post in receiver.posts)
+            assert all(came[event_id] == before[event_id] for event_id in ended)
+    assert {post.webhook_id for post in receiver.posts} == set(due)
+    assert all(post.at >= due[post.webhook_id] for post in receiver.posts)
+
+
+def _has_received(receiver: Host, posts: int) -> bool:
+    return len(receiver.posts) >= posts
+
+
+def _have_ended(server: Server, number: int) -> bool:
+    return len(_find_ended(server)) == number
+
+
+def _find_ended(server: Server) -> set[str]:
+    """Return the ids of all events that have succeeded; of none if the server is away."""
+    try:
+        return {one["id"] for one in listed(server, "SUCCESS")}
+    except (OSError, http.client.HTTPException):
+        return set()
+
+
+def test_a_milestone_is_posted_once_when_the_badge_reaches_it(
+    tmp_path: Path, receiver: Host
+) -> None:
+    windows = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "60"}
+    with running(tmp_path, **SETTINGS, **windows) as server:
+        secret = set_milestones(server, "goal", {"count": 3, "url": receiver.url("/three")})
+        for _ in range(5):
+            server.badge("goal")
+        until(lambda: receiver.posts)
+        [post] = receiver.posts
+        told = post.verified(SECRET)
+        assert (told["type"], told["data"]["id"]) == ("badge.milestone", "goal")
+        assert 3 == told["data"]["milestone"] <= told["data"]["count"] <= 5
+        shown = server.ask("GET", "/api/v1/badges?id=goal", token=secret)[1]
+        assert shown["milestones"][0]["reached"]
+        assert done(server, post.webhook_id)["attempt_count"] == 1

@@ -1,0 +1,233 @@
+"""The examples of the calls in the documents, each sent to a real server.
+
+Chalice's client for tests sends them to the Chalice app too, which answers the whole table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import pytest
+from chalice.test import Client
+
+from app import app
+from chalicelib import description
+from chalicelib.api import TABLE
+from chalicelib.aws import resources
+from chalicelib.counting.view import ViewMessages
+from chalicelib.http import tokens
+from chalicelib.settings import Settings
+from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.tokens import store_token
+from tests import checkers
+from tests.http_reference import DOCS, HOST, PAGES, START, Call, calls
+from tests.processes.server import running
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
+
+EXAMPLE = re.compile(
+    r"```sh\n(?P<curl>curl .*)\n```\n\n"
+    r"The answer is (?P<status>\d+)(?: and `(?P<kind>.*)`)?[.:]\n(?:\n```json\n(?P<json>[^`]*)```)?"
+)
+TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
+DOCUMENT = description.document(TABLE.routes)
+CALLS = calls(DOCUMENT)
+FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWallet", "makeEvent")
+"""Calls that make what others show."""
+SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
+"""They allow webhooks to this machine alone, where nothing receives them."""
+LAST = ("cancelEvent", "deleteBadge")
+AGAIN = "deleteBadgeByQuery"
+"""Deletes the same badge again, which has the same answer."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A line for curl, and the answer that the page has."""
+
+    call: Call
+    curl: str
+    status: int
+    kind: str
+    answer: Any
+
+    @property
+    def name(self) -> str:
+        name: str = self.call.operation["operationId"]
+        return name
+
+
+def read_examples() -> Iterator[Example]:
+    """Yield the examples of the pages, in their order."""
+    known = {call.title: call for call in CALLS}
+    pages = dict.fromkeys(PAGES.values())
+    texts = [(DOCS / page).read_text(encoding="utf-8").partition(START)[2] for page in pages]
+    for section in "".join(texts).split("\n### ")[1:]:
+        call = known[section.partition("\n")[0]]
+        for found in EXAMPLE.finditer(section):
+            answer = json.loads(found["json"]) if found["json"] else None
+            kind = "application/json" if found["json"] else found["kind"] or ""
+            yield Example(call, found["curl"], int(found["status"]), kind, answer)
+
+
+def in_order(example: Example) -> int:
+    """Return the step at which an example can be sent."""
+    if example.name in FIRST:
+        return FIRST.index(example.name) - len(FIRST)
+    return 1 + [*LAST, AGAIN].index(example.name) if example.name in (*LAST, AGAIN) else 0
+
+
+class Host(Protocol):
+    """A server that answers the table of routes."""
+
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, Any, bytes]:
+        """Return the status, the headers and the body of an answer."""
+
+
+class ChaliceHost:
+    """The Chalice app, called by `chalice.test.Client`."""
+
+    def __init__(self) -> None:
+        self._client = Client(app)
+
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, Any, bytes]:
+        """Send a request. Chalice returns a picture only if `Accept` begins with its type."""
+        sent = {"Accept": "image/png", **headers}
+        answer = self._client.http.request(method, path, sent, (body or "").encode())
+        return answer.status_code, answer.headers, answer.body
+
+
+@dataclass
+class Reader:
+    """A person who sends the examples with their own host, tokens and ids."""
+
+    server: Host
+    own: dict[str, str] = field(default_factory=dict)
+
+    def send(self, example: Example) -> tuple[int, str, Any]:
+        """Send an example; return the status, the type and the JSON."""
+        line = example.curl
+        for theirs, own in self.own.items():
+            line = line.replace(theirs, own)
+        method, headers, body, url = "", dict[str, str](), None, ""
+        words = iter(shlex.split(line)[1:])
+        for word in words:
+            if word == "-X":
+                method = next(words)
+            elif word == "-H":
+                name, _, value = next(words).partition(": ")
+                headers[name] = value
+            elif word == "-d":
+                body = next(words)
+            else:
+                url = word
+        method = method or ("POST" if body is not None else "GET")
+        path = url.removeprefix(HOST)
+        status, answered, content = self.server.request(path, method, body, headers)
+        kind = (answered.get("Content-Type") or "").partition(";")[0]
+        return status, kind, json.loads(content) if kind == "application/json" else None
+
+
+def keys(part: Any) -> Any:
+    """Return the fields of JSON and of the objects inside, without values and without lists."""
+    return {name: keys(inner) for name, inner in part.items()} if isinstance(part, dict) else None
+
+
+@contextmanager
+def one_machine(folder: Path) -> Iterator[Host]:
+    with running(folder, **SETTINGS) as server:
+        with closing(Database(folder / FILE)) as database:
+            store_token(SqliteTable(database), USERS_TOKEN, A_USER)
+        yield server
+
+
+@contextmanager
+def chalice_app(_: Path) -> Iterator[Host]:
+    table, settings = (
+        MemoryTable(),
+        Settings.from_environment({**SETTINGS, "HAS_WEBHOOK_SECRETS": "true"}),
+    )
+    store_token(table, USERS_TOKEN, A_USER)
+    queue = FakeQueue()
+    resources.use(GivenResources(table, ViewMessages(queue), queue, queue, settings=settings))
+    try:
+        yield ChaliceHost()
+    finally:
+        resources.use(None)
+
+
+@pytest.fixture(params=[one_machine, chalice_app])
+def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
+    with request.param(tmp_path) as server:
+        reader = Reader(server, {"Bearer TOKEN": f"Bearer {TOKEN}"})
+        reader.own["https://example.com/hook"] = "https://127.0.0.1:1/hook"
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        reader.own["2026-12-24T18:00:00Z"] = tomorrow.isoformat()
+        reader.own["1767225600.5"] = str(tomorrow.timestamp())
+        body = json.dumps({"user_id": "8a3d4c1e-0f52-4f0e-9d0b-1c7e5a2b9f60"})
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        _, _, wallet = server.request("/api/v1/wallets", "POST", body, headers)
+        reader.own[ANOTHER] = json.loads(wallet)["id"]
+        yield reader
+
+
+def ask(reader: Reader, example: Example) -> Any:
+    """Send an example; return the JSON of its answer, checked by the description."""
+    token = USERS_TOKEN if example.name == "getMyWallet" else TOKEN
+    reader.own["Bearer TOKEN"] = f"Bearer {token}"
+    status, kind, answer = reader.send(example)
+    assert (example.curl, status, kind) == (example.curl, example.status, example.kind), answer
+    if example.answer is not None:
+        check(answer, example)
+    return answer
+
+
+def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
+    examples = sorted(read_examples(), key=in_order)
+    assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
+    for example in examples:
+        answer = ask(reader, example)
+        if example.answer is not None and example.name != "getDescription":
+            assert keys(answer) == keys(example.answer), example.curl
+        learn(reader, example, answer)
+
+
+def check(answer: Any, example: Example) -> None:
+    """Check an answer by the schema of its call."""
+    [content] = [one for status, *_, one in example.call.successes if status == example.status]
+    schema = content["schema"] | {"components": DOCUMENT["components"]}
+    checkers.schema_validator(schema).validate(answer)
+
+
+def learn(reader: Reader, example: Example, answer: Any) -> None:
+    """Keep the ids and the secret of an answer for the next examples."""
+    if example.name == "claimBadge" and "secret" in answer:
+        reader.own["Bearer SECRET"] = f"Bearer {answer['secret']}"
+    if example.name == "openWallet":
+        reader.own[A_WALLET] = answer["id"]
+    if example.name == "startTimer":
+        reader.own[example.answer["id"]] = answer["id"]

@@ -1,0 +1,215 @@
+"""`python -m vumi` as a process, with real sockets, signals, `kill -9` and a real file."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from simulation.server_process import Process
+from tests.processes.programs import until
+from tests.processes.server import Server, run, running, start
+from vumi import webhook_secret
+from vumi.storage.database import FILE
+
+SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
+
+
+def folded(folder: Path, badge_id: str) -> int | None:
+    """Return the count in the badge's summary in the file."""
+    query = "SELECT attributes ->> 'count' FROM items WHERE pk = ? AND sk = 'VIEWS'"
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        row = connection.execute(query, (f"USER#{badge_id}",)).fetchone()
+    return row[0] if row else None
+
+
+def test_views_are_counted_and_folded_and_the_badge_never_dips(tmp_path: Path) -> None:
+    with running(tmp_path, **SHORT) as server:
+        server.visit("a/b", 2)
+        shown = [2]
+        while folded(tmp_path, "a/b") != 2:
+            shown.append(server.peek("a/b"))
+            time.sleep(0.005)
+        assert {*shown, server.peek("a/b")} == {2}
+        assert server.stop()[0] == 0
+
+
+def test_the_greeting_has_the_page_s_url_and_a_ready_markdown_line(server: Server) -> None:
+    assert server.greeting == (
+        f"vu-mi serves badges: make yours on http://127.0.0.1:{server.port}/\n"
+    )
+    assert server.process.stdout is not None
+    assert server.process.stdout.readline() == (
+        "Markdown, once it is reachable from outside: ![views]"
+        f"(http://127.0.0.1:{server.port}/api/v1/views.svg?id=you%2Fyour-repo)\n"
+    )
+
+
+def test_hundreds_of_concurrent_requests_are_all_counted(server: Server) -> None:
+    """400 requests from 40 threads to 4 badges: 100 each."""
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(lambda n: server.badge(f"b{n % 4}"), range(400)))
+    for badge in range(4):
+        server.wait_for(f"b{badge}", 100)
+
+
+class Visitors:
+    """Threads that request a badge until they are stopped, and count the responses."""
+
+    def __init__(self, server: Server, threads: int) -> None:
+        self.attempted = 0
+        self.acknowledged = 0
+        self._server = server
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._visit) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def wait_for(self, acknowledged: int) -> None:
+        until(lambda: self.acknowledged >= acknowledged)
+
+    def leave(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _visit(self) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                self.attempted += 1
+            try:
+                body = self._server.badge("hot")
+            except (OSError, http.client.HTTPException):
+                return
+            assert "isError" not in body
+            with self._lock:
+                self.acknowledged += 1
+
+
+def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_path: Path) -> None:
+    """The process is killed 3 times under load. A view without a response may count."""
+    attempted = acknowledged = 0
+    for _ in range(3):
+        with running(tmp_path, **SHORT) as server:
+            assert acknowledged <= _wait_until_settled(server, acknowledged) <= attempted
+            visitors = Visitors(server, 16)
+            visitors.wait_for(150)
+            server.process.send_signal(signal.SIGKILL)
+            visitors.leave()
+            attempted += visitors.attempted
+            acknowledged += visitors.acknowledged
+    with running(tmp_path, **SHORT) as server:
+        total = _wait_until_settled(server, acknowledged)
+        assert acknowledged <= total <= attempted
+        until(lambda: folded(tmp_path, "hot") == total)
+        assert server.peek("hot") == total
+        assert server.stop()[0] == 0
+
+
+def _wait_until_settled(server: Server, least: int) -> int:
+    """Wait until all queued views are counted; return the count, which is `least` or more."""
+    shown = [-1, server.peek("hot")]
+
+    def is_settled() -> bool:
+        time.sleep(0.3)
+        shown.append(server.peek("hot"))
+        return shown[-1] >= least and shown[-1] == shown[-2]
+
+    until(is_settled, f"{least} views or more")
+    return shown[-1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly_under_load(tmp_path: Path, how: signal.Signals) -> None:
+    with running(tmp_path) as server:
+        visitors = Visitors(server, 8)
+        visitors.wait_for(50)
+        status, out, err = server.stop(how)
+        visitors.leave()
+        assert (status, err) == (0, "")
+        assert out.endswith("vu-mi stopped; nothing is lost.\n")
+    with running(tmp_path) as server:
+        assert visitors.acknowledged <= _wait_until_settled(server, visitors.acknowledged)
+        assert server.peek("hot") <= visitors.attempted
+
+
+def test_a_second_instance_on_the_same_data_is_refused_until_the_first_is_killed(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path) as server:
+        status, out, err = run(tmp_path)
+        assert (status, out) == (1, "")
+        assert err == (
+            f"vu-mi: vu-mi already runs on {tmp_path}/ (process {server.process.pid}):"
+            " stop it, or set DATA to another folder\n"
+        )
+        assert server.peek("a") == 0
+        server.kill()
+    with running(tmp_path) as server:
+        assert server.peek("a") == 0
+
+
+def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
+    """The import of 5,000 badges is killed 3 times. Afterwards each badge has its count once."""
+    with running(tmp_path) as server:
+        server.stop()
+    file = tmp_path / "counts.csv"
+    file.write_text("".join(f"b{n},{n + 1}\n" for n in range(5000)))
+    done = 0
+    for _ in range(3):
+        done = _kill_after_more_badges(start(tmp_path, "import", str(file)), tmp_path, done)
+    _, out, _ = run(tmp_path, "import", str(file))
+    assert out == f"{5000 - done} imported\n{done} unchanged\n0 replaced\n0 kept\n"
+    with running(tmp_path) as server:
+        assert [server.peek(f"b{n}") for n in (0, 1, 2500, 4999)] == [1, 2, 2501, 5000]
+
+
+def _kill_after_more_badges(process: Process, folder: Path, done: int) -> int:
+    until(lambda: process.poll() is not None or _badges(folder) > done)
+    process.kill()
+    process.communicate()
+    return _badges(folder)
+
+
+def _badges(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        [found] = connection.execute("SELECT count(*) FROM items WHERE sk = 'VIEWS'").fetchone()
+    return int(found)
+
+
+def test_a_busy_port_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        status, out, err = run(tmp_path, PORT=str(port))
+    assert (status, out) == (1, "")
+    assert err == (
+        f"vu-mi: 127.0.0.1:{port} is in use: stop what listens there, or set PORT to another port\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("PORT", "http", "PORT must be a whole number from 0 to 65535, not 'http'"),
+        ("DATA", "/dev/null/x", "set DATA to a folder that can be written"),
+        ("HOST", "203.0.113.1", "can't listen on 203.0.113.1:0"),
+        ("HOST", "a..b", "can't listen on a..b:0: no such host; set HOST and PORT"),
+    ],
+)
+def test_a_first_start_that_fails_names_the_setting_in_one_line_and_stores_no_token(
+    tmp_path: Path, name: str, value: str, says: str
+) -> None:
+    status, out, err = run(tmp_path, **{name: value})
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("vu-mi: ")
+    assert says in err
+    assert not (tmp_path / webhook_secret.FILE).exists()

@@ -1,0 +1,183 @@
+"""The running app matches its description: schemathesis sends it generated requests."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from chalicelib.http import tokens
+from simulation.environment import ROOT
+from simulation.tokens import store_token
+from tests.processes.server import Server, running
+from tests.profile import cases
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
+
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
+TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
+MAX_EXAMPLES = 100
+"""Of the histories of links, at most."""
+MAX_REQUESTS = 40
+"""Of each operation that fuzzing generates, beside those that cover every limit."""
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+"""The user whose wallet the description's example opens."""
+
+
+@dataclass(frozen=True)
+class Schemathesis:
+    """A process that runs schemathesis again and again."""
+
+    process: subprocess.Popen[str]
+
+    def ask(self, server: Server, phases: str, examples: int, *more: str) -> str:
+        """Run it against a new server, whose answers must be right; return its output."""
+        address = f"http://{server.host}:{server.port}/openapi.json"
+        options = ["--phases", phases, "--max-examples", f"{examples}", "--no-color", *more]
+        words = ["--config-file", str(CONFIG), "run", address, "--warnings", "off", *options]
+        assert self.process.stdin
+        assert self.process.stdout
+        print(json.dumps(words), file=self.process.stdin, flush=True)
+        status, output = json.loads(self.process.stdout.readline())
+        assert status == 0, output
+        return str(output)
+
+
+@pytest.fixture(scope="module")
+def schemathesis() -> Iterator[Schemathesis]:
+    """Start schemathesis once; the requests are the same in every run."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.processes.schemathesis_runs"],
+        cwd=ROOT,
+        env={  # no more, because each request reads it all, in search of a proxy
+            "COLUMNS": "100",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "API_TOKEN": TOKEN,
+            "USERS_TOKEN": USERS_TOKEN,
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Schemathesis(process)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Run a server that resolves no name and calls only loopback, because URLs are generated."""
+    settings = {
+        "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
+        "EVENT_QUEUES": "orders",
+        "WEBHOOK_ALLOW": "127.0.0.0/8",
+        "PYTHONPATH": str(LOOPBACK_ONLY),
+    }
+    with running(tmp_path, **settings) as server:
+        with closing(Database(tmp_path / FILE)) as database:
+            store_token(SqliteTable(database), USERS_TOKEN, USER)
+        yield server
+
+
+def test_each_route_matches_its_description(server: Server, schemathesis: Schemathesis) -> None:
+    few = cases(cases(MAX_REQUESTS))  # because all limits are covered before
+    asked = schemathesis.ask(server, "examples,coverage,fuzzing", few)
+    [(selected, known)] = re.findall(r"Selected: (\d+)/(\d+)", asked)
+    [tested] = re.findall(r"Tested: (\d+)", asked)
+    assert selected == known == tested
+
+
+def kind_of_path(url: str) -> str:
+    """Return the path of a URL; for a badge, an event or a timer, the part before its id."""
+    path = urlsplit(url).path
+    if found := re.match(r"(.*/(badges|events|timers)/)[^/]+$", path):
+        return found.group(1)
+    return re.sub("/[0-7][0-9A-HJKMNP-TV-Z]{25}", "/ID", path)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (
+            "badges",
+            {
+                ("POST", "/api/v1/badges", 201),
+                ("GET", "/api/v1/badges/", 200),
+                ("DELETE", "/api/v1/badges/", 204),
+            },
+        ),
+        (
+            "events(/[^/]+)?$|timers",
+            {
+                ("POST", "/timers", 200),
+                ("POST", "/api/v1/events", 201),
+                ("GET", "/api/v1/events/", 200),
+                ("DELETE", "/api/v1/events/", 200),
+            },
+        ),
+        (
+            "wallets(/[^/]+(/(balance|badge|transactions))?)?$",
+            {
+                ("POST", "/api/v1/wallets", 200),
+                ("PATCH", "/api/v1/wallets/ID", 200),
+                ("GET", "/api/v1/wallets/ID/balance", 200),
+                ("GET", "/api/v1/wallets/ID/transactions", 200),
+                ("GET", "/api/v1/wallets/ID/badge", 200),
+            },
+        ),
+        (
+            "wallets(/[^/]+/(deposit|transfer/[^/]+))?$",
+            {("POST", "/api/v1/wallets", 200), ("PUT", "/api/v1/wallets/ID/deposit", 204)},
+        ),
+    ],
+    ids=["badges", "events and timers", "wallets", "money"],
+)
+def test_histories_of_calls_match_their_descriptions(
+    server: Server,
+    schemathesis: Schemathesis,
+    tmp_path: Path,
+    paths: str,
+    expected: set[tuple[str, str, int]],
+) -> None:
+    """Schemathesis sends the examples, which have the `expected` answers, and then follows links.
+
+    Chance decides which links it follows, and how many: Hypothesis ends without an error when the
+    state of the server changes a history that it repeats.
+    """
+    record = tmp_path / "asked.har"
+    options = ("--include-path-regex", paths, "--report-har-path", str(record))
+    schemathesis.ask(server, "examples,stateful", cases(MAX_EXAMPLES), *options)
+    exchanges = json.loads(record.read_text())["log"]["entries"]
+    seen = {
+        (one["request"]["method"], kind_of_path(one["request"]["url"]), one["response"]["status"])
+        for one in exchanges
+    }
+    assert seen >= expected
+
+
+def test_the_server_under_test_reaches_only_loopback(server: Server) -> None:
+    """So no test calls the host in the schema's example."""
+    for url, status in (("https://example.com/hook", 400), ("https://127.0.0.1:1/", 201)):
+        connection = http.client.HTTPConnection(server.host, server.port)
+        body = json.dumps({"delay": 3_600, "target": {"url": url}})
+        connection.request("POST", "/api/v1/events", body, {"Authorization": f"Bearer {TOKEN}"})
+        assert connection.getresponse().status == status
+        connection.close()
+
+
+def test_no_check_is_switched_off_without_a_reason() -> None:
+    """In its settings file, a comment above each exception gives the reason."""
+    text = CONFIG.read_text()
+    for part in re.split(r"^\[", text, flags=re.MULTILINE)[1:]:
+        assert "\n# " in part
+    assert {*tomllib.loads(text)} == {"hooks", "cache", "generation", "operations"}

@@ -1,0 +1,240 @@
+"""The example files of nginx and Caddy, as an operator would run them.
+
+Only ports, paths of certificates and the upstream are others. curl is the client, by HTTP/2.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from simulation import proxies
+from simulation.environment import free_port
+from simulation.server_process import killed
+from tests.processes.programs import PATIENCE_SECONDS, require, succeed
+from tests.processes.server import running, start
+
+SITE = "badges.example.com"
+NEW_IDS = 3
+"""The new ids that one client address may have a minute."""
+CUT_SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: 99\r\n\r\n<svg"
+"""The answer of a server that is killed while it sends."""
+CUT_SHORT_CODES = (18, 92)
+"""The exit statuses of curl for such an answer, by HTTP/1.1 and HTTP/2."""
+VISITOR = "127.9.8.7"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A proxy, with its two ports and the certificate that its clients trust."""
+
+    port: int
+    plain: int
+    authority: Path
+
+    def curl(
+        self,
+        path: str,
+        *options: str,
+        port: int | None = None,
+        body: str = "",
+        allowed: Sequence[int] = (),
+    ) -> tuple[str, str]:
+        """Request a path; return the body, and the version, the status and the new location."""
+        scheme = "https" if port is None else "http"
+        command = ["curl", "--silent", "--show-error", "--noproxy", "*", "--http2", *options]
+        finished = subprocess.run(  # noqa: S603  our own words
+            [
+                *command,
+                *("--cacert", self.authority, "--connect-to", f"::127.0.0.1:{port or self.port}"),
+                *("--write-out", "\n%{http_version} %{http_code} %{redirect_url}"),
+                f"{scheme}://{SITE}{path}",
+            ],
+            capture_output=True,
+            text=True,
+            input=body,
+            check=False,
+            timeout=PATIENCE_SECONDS,
+        )
+        assert finished.returncode in {0, *allowed}, finished.stderr
+        body, _, written = finished.stdout.rpartition("\n")
+        return body, written.strip()
+
+    def has_certificate(self) -> bool:
+        """Return whether the proxy has the certificate that Caddy issues after its start."""
+        try:
+            trusting = ssl.create_default_context(cafile=self.authority)
+            with socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS) as plain:
+                trusting.wrap_socket(plain, server_hostname=SITE).close()
+        except (FileNotFoundError, ssl.SSLError, ConnectionResetError):
+            return False
+        return True
+
+    def badge(self, path: str, *options: str) -> dict[str, Any]:
+        body, written = self.curl(path, *options)
+        assert written == "2 200"
+        badge: dict[str, Any] = json.loads(body)
+        return badge
+
+
+def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
+    key = folder / "key.pem"
+    succeed(
+        *("openssl", "req", "-x509", "-nodes", "-newkey", "ec"),
+        *("-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2", "-subj", f"/CN={SITE}"),
+        *("-addext", f"subjectAltName=DNS:{SITE}", "-keyout", key, "-out", site.authority),
+    )
+    certificates = f"/etc/letsencrypt/live/{SITE}"
+    changes = {
+        "listen 80;": f"listen 127.0.0.1:{site.plain};",
+        "listen 443 ": f"listen 127.0.0.1:{site.port} ",
+        f"{certificates}/fullchain.pem": str(site.authority),
+        f"{certificates}/privkey.pem": str(key),
+        "server 127.0.0.1:8000;": f"server {upstream};",
+    }
+    return proxies.nginx_example(folder, changes)
+
+
+def caddy(folder: Path, _: str, site: Site) -> Sequence[str]:
+    return proxies.caddy_example(folder, site.port, site.plain)
+
+
+COMMANDS = {"nginx": nginx, "caddy": caddy}
+AUTHORITIES = {"nginx": "certificate.pem", "caddy": "caddy/pki/authorities/local/root.crt"}
+
+
+LIMITS = {"CLIENT_NEW_IDS_PER_MINUTE": str(NEW_IDS)}
+
+
+@contextmanager
+def on_a_port(folder: Path) -> Iterator[str]:
+    with running(folder, TRUSTED_PROXIES="127.0.0.1", **LIMITS) as server:
+        yield f"{server.host}:{server.port}"
+
+
+@contextmanager
+def on_a_unix_socket(folder: Path) -> Iterator[str]:
+    with killed(start(folder, HOST=f"unix:{folder}/socket", **LIMITS)) as process:
+        assert process.stdout
+        assert process.stdout.readline()
+        yield f"unix:{folder}/socket"
+
+
+@pytest.fixture(scope="module", params=[on_a_port, on_a_unix_socket])
+def upstream(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Return the address of a server, in the words of nginx."""
+    with request.param(tmp_path_factory.mktemp("data")) as address:
+        yield address
+
+
+@contextmanager
+def proxied(name: str, upstream: str, folder: Path) -> Iterator[Site]:
+    """Run the example of a proxy before an upstream."""
+    for program in (name, "curl", "openssl"):
+        require(program)
+    made = Site(free_port(), free_port(), folder / AUTHORITIES[name])
+    command = COMMANDS[name](folder, upstream, made)
+    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
+    with proxies.started(command, folder, made.port, variables, made.has_certificate):
+        yield made
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
+def site(
+    request: pytest.FixtureRequest, upstream: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    with proxied(request.param, upstream, tmp_path_factory.mktemp(request.param)) as made:
+        yield made
+
+
+class CutShort(StreamRequestHandler):
+    """A server that ends each connection within its answer."""
+
+    def handle(self) -> None:
+        self.request.recv(65_536)
+        self.wfile.write(CUT_SHORT)
+
+
+@contextmanager
+def dying() -> Iterator[str]:
+    with ThreadingTCPServer(("127.0.0.1", 0), CutShort) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@contextmanager
+def killed_on_a_unix_socket(folder: Path) -> Iterator[str]:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(f"{folder}/socket")
+    yield f"unix:{folder}/socket"
+
+
+DOWN: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+    "port": lambda _: nullcontext(f"127.0.0.1:{free_port()}"),
+    "dying": lambda _: dying(),
+    "no socket": lambda folder: nullcontext(f"unix:{folder}/socket"),
+    "socket": killed_on_a_unix_socket,
+}
+
+
+@pytest.mark.parametrize("down", DOWN)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_log_names_a_visitor_while_the_server_is_down(
+    name: str, down: str, tmp_path: Path
+) -> None:
+    visitor = ("--interface", VISITOR, "--referer", "https://referrer.example/", "-A", "Eve")
+    with DOWN[down](tmp_path) as upstream, proxied(name, upstream, tmp_path) as made:
+        for path in ("/api/v1/views.svg?id=octocat", "/badges/api/v1/views.svg?id=octocat"):
+            made.curl(path, *visitor, allowed=CUT_SHORT_CODES)
+        made.curl("/.well-known/acme-challenge/octocat", *visitor, port=made.plain)
+    log = (tmp_path / "log").read_text()
+    assert not [mark for mark in (VISITOR, "octocat", "referrer", "Eve") if mark in log]
+
+
+def test_badges_are_served_by_http_2_with_and_without_the_prefix(site: Site) -> None:
+    query = f"/api/v1/views?id=prefix%2F{site.port}"
+    shown = [site.badge(f"{prefix}{query}")["message"] for prefix in ("", "/badges", "")]
+    assert shown == ["0", "1", "2"]
+
+
+def test_the_page_is_under_the_prefix_and_plain_http_is_redirected(site: Site) -> None:
+    body, written = site.curl("/badges/")
+    assert (body[:15].lower(), written) == ("<!doctype html>", "2 200")
+    assert site.curl("/badges")[1].endswith("/badges/")
+    path = "/api/v1/views?id=a%2Fb"
+    version, status, location = site.curl(path, port=site.plain)[1].split()
+    assert (version, status in {"301", "308"}) == ("1.1", True)
+    assert (location[: len(f"https://{SITE}")], location[-len(path) :]) == (f"https://{SITE}", path)
+
+
+def test_each_client_has_limits_of_its_own(site: Site) -> None:
+    """Clients connect from other addresses of loopback."""
+
+    def view(number: int, *options: str) -> bool:
+        badge = site.badge(f"/api/v1/views?id=limits%2F{site.port}%2F{number}", *options)
+        return "isError" not in badge
+
+    network = f"127.{site.port // 256}.{site.port % 256}"  # other sites have the same upstream
+    busy, other = (("--interface", f"{network}.{last}") for last in (2, 3))
+    assert [view(number, *busy) for number in range(NEW_IDS + 1)] == [True] * NEW_IDS + [False]
+    assert view(NEW_IDS + 1, *other)
+    assert not view(NEW_IDS + 2, *busy, "--header", "X-Forwarded-For: 127.0.9.9")
+
+
+def test_a_body_of_the_largest_size_passes(site: Site) -> None:
+    _, written = site.curl("/api/v1/events", "--data-binary", "@-", body="x" * 262_144)
+    assert written == "2 401"

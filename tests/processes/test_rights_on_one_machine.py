@@ -1,0 +1,177 @@
+"""The data folder of `python -m vumi` among other users of the machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chalicelib.events.webhooks.signing import new_secret
+from tests.processes.server import Server, run, running
+from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
+from tests.unit.vumi.operate.check.test_check import snapshot
+from vumi import tokens
+from vumi.folder import LOCK
+from vumi.storage.database import FILE
+from vumi.storage.read_only import SHM, WAL
+
+AS_A_STRANGER = """
+import fcntl, os, sys
+os.setgroups([])
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[1]))
+for path in sys.argv[2:]:
+    try:
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        print("opened", path)
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Return a folder that every user can reach and write, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o1777)
+        yield place
+
+
+@pytest.fixture(params=[0o000, 0o022])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Set the rights that the shell of the operator takes from new files."""
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+
+
+def open_a_wallet(server: Server, folder: Path) -> None:
+    """Open a wallet by the first token, which the file of the first start has."""
+    token = (folder / tokens.FIRST_FILE).read_text().strip()
+    user = {"user_id": "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"}
+    assert server.ask("POST", "/api/v1/wallets", user, token)[0] == 200
+
+
+@pytest.mark.usefixtures("umask")
+def test_all_that_the_server_makes_is_for_its_user_only(place: Path) -> None:
+    folder = place / "new" / "data"
+    with running(folder) as server:
+        server.badge("a")
+        server.wait_for("a", 1)
+        open_a_wallet(server, folder)
+        found = modes(folder)
+        assert {FILE, FILE + WAL, FILE + SHM, LOCK, tokens.FIRST_FILE} <= found.keys()
+        assert found.pop("data") == 0o700
+        assert set(found.values()) == {0o600}
+        assert folder.parent.stat().st_mode & 0o777 == 0o700
+        assert run(folder, "backup", str(place / "backup"))[0] == 0
+        server.stop()
+    assert modes(place / "backup")[FILE] == 0o600
+    status, out, _ = run(folder, "check")
+    assert f"ok: no other user has rights to {folder}/\n" in out
+    assert status == 0
+
+
+@needs_root
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("folder_mode", [0o700, 0o777])
+def test_another_user_can_neither_read_the_files_nor_hold_the_lock(
+    place: Path, folder_mode: int
+) -> None:
+    """The operator may give others rights to the folder, but the files keep theirs."""
+    folder = place / "data"
+    with running(folder) as server:
+        server.badge("a")
+        server.stop()
+    (folder / LOCK).chmod(0o666)  # by hand; the next start takes this right back
+    folder.chmod(folder_mode)
+    with running(folder) as server:
+        server.badge("a")
+        paths = [str(path) for path in folder.iterdir()]
+        command = [sys.executable, "-c", AS_A_STRANGER, str(STRANGER), *paths]
+        said = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+        assert said.stdout == "Permission denied\n" * len(paths)
+        assert len(paths) >= 5
+
+
+def test_a_folder_with_rights_of_others_is_reported_once_with_the_fix(place: Path) -> None:
+    folder = place / "data"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    with running(folder) as server:
+        server.badge("a")
+        [logged] = server.log()
+    assert (logged["message"], logged["folder"]) == ("folder_not_private", str(folder))
+    assert (logged["mode"], logged["fix"]) == ("755", f"chmod -R go= {folder}")
+    status, out, _ = run(folder, "check")
+    assert f"note: other users have rights to {folder}/ (mode 755): run `chmod -R" in out
+    assert status == 0
+    subprocess.run(logged["fix"].split(), check=True)  # noqa: S603  our own words
+    assert run(folder, "check")[0] == 0
+
+
+def test_a_server_warns_of_an_open_address_and_of_a_settings_file_that_others_read(
+    place: Path,
+) -> None:
+    """The environment takes precedence over the file."""
+    path, secret = place / "settings.toml", new_secret()
+    path.write_text(f'IDS = ["owner/*"]\nPORT = 1\nWEBHOOK_SECRETS = ["{secret}"]\n')
+    path.chmod(0o644)
+    with running(place / "data", SETTINGS=str(path), HOST="0.0.0.0") as server:  # noqa: S104
+        assert server.port != 1
+        assert str(server.badge("other/a")["message"]).startswith("this id is not counted here")
+        logged = server.log()
+    found = sorted(str(one["message"]) for one in logged)
+    assert found == ["plain_http_exposed", "settings_file_not_private"]
+    assert secret not in str(logged)
+
+
+def test_a_planted_link_is_refused_in_one_line(place: Path) -> None:
+    victim = place / "victim"
+    victim.write_text("of the operator")
+    folder = place / "data"
+    folder.mkdir(mode=0o700)
+    (folder / FILE).symlink_to(victim)
+    status, out, err = run(folder)
+    assert (status, out) == (1, "")
+    path = folder / FILE
+    assert err == f"vu-mi: {path} is a symbolic link: replace it by what it points to\n"
+    assert victim.read_text() == "of the operator"
+    assert [path.name for path in folder.iterdir()] == [FILE]
+
+
+def test_a_command_refuses_a_planted_link(place: Path) -> None:
+    for name in ("data", "victim"):
+        with running(place / name) as server:
+            server.stop()
+    (place / "data" / FILE).unlink()
+    (place / "data" / FILE).symlink_to(place / "victim" / FILE)
+    before = snapshot(place)
+    status, _, err = run(place / "data", "fold")
+    assert status == 1
+    assert f"{place / 'data' / FILE} is a symbolic link: replace it by what it points to" in err
+    assert snapshot(place) == before
+
+
+def test_no_core_file_is_written(place: Path) -> None:
+    """The operator's shell allows core files."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    with running(place / "data") as server:
+        limits = Path(f"/proc/{server.process.pid}/limits").read_text()
+        server.process.send_signal(signal.SIGABRT)
+    resource.setrlimit(resource.RLIMIT_CORE, before)
+    assert re.search(r"^Max core file size +0 ", limits, re.MULTILINE)

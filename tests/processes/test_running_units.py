@@ -1,0 +1,148 @@
+"""The units of systemd, run by a systemd that boots over this machine's files in namespaces.
+
+It sees what the machine has, writes to memory alone, and has a network of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.environment import ROOT
+from tests.processes import offline_pip
+from tests.processes.programs import require, succeed
+
+UNITS = ROOT / "examples" / "systemd"
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Services can't read a Python in a home."""
+NSPAWN = "systemd-nspawn"
+BOOT_SECONDS = 120.0
+"""The limit for steps that take some seconds on an idle machine."""
+BOOT = """
+mkdir writes root
+mount -t tmpfs tmpfs writes
+mkdir writes/upper writes/work writes/nspawn
+mkdir -p /run/systemd/nspawn
+mount --bind writes/nspawn /run/systemd/nspawn
+mount -t overlay overlay -o lowerdir=/,upperdir=writes/upper,workdir=writes/work root
+mkdir -p root/opt/vu-mi root/shared
+cp shared/test.service shared/test.target root/etc/systemd/system/
+systemd-nspawn --quiet --directory=root --machine=vu-mi-$$ --register=no --keep-unit \\
+    --private-network --bind="$PWD/shared:/shared" --bind-ro="$PWD/opt:/opt/vu-mi" \\
+    --boot -- systemd.unit=test.target
+"""
+TARGET = """
+[Unit]
+Requires=basic.target
+Wants=test.service
+"""
+SERVICE = """
+[Unit]
+After=basic.target
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -x /shared/steps
+ExecStopPost=/bin/systemctl --force exit
+StandardOutput=file:/shared/output
+StandardError=file:/shared/log
+"""
+# A proxy is another user, and no command may give the data to one while the server runs.
+STEPS = """
+install -D --mode 600 /shared/settings.toml /etc/vu-mi/settings.toml
+cp /shared/units/* /etc/systemd/system/
+systemctl daemon-reload
+view() {
+    runuser --user www-data -- curl --silent --write-out '\\n' --unix-socket /run/vumi/vumi.sock \\
+        "http://localhost/api/v1/views?id=unit$1"
+}
+systemctl start vu-mi.service
+view
+view
+systemctl start vu-mi-backup.service
+view
+systemctl show vu-mi-backup.service --property Result --value
+stat --format %U /var/lib/vu-mi/vu-mi.sqlite3
+ls /var/lib/vu-mi-backups | wc --lines
+vumi show unit --json
+stat --format %U /var/lib/vu-mi/vu-mi.sqlite3
+systemctl stop vu-mi.service
+systemctl show vu-mi.service --property Result --value
+systemctl start vu-mi-backup.service
+systemctl start vu-mi.service
+view "&peek=1"
+ls /var/lib/vu-mi-backups | wc --lines
+systemctl status vu-mi.service vu-mi-backup.service >&2
+"""
+
+
+def documented_function() -> str:
+    """Return the shell function that the document has for commands on the service's data."""
+    [function] = re.findall(
+        r"^vumi\(\) \{\n.*?^\}\n", (ROOT / "docs/install.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    return str(function)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """Return a folder with the units, the steps and an installed vu-mi for /opt/vu-mi."""
+    require(NSPAWN)
+    if os.geteuid():
+        pytest.skip("only root may boot a systemd")
+    _install(tmp_path / "opt")
+    shared = tmp_path / "shared"
+    (shared / "units").mkdir(parents=True)
+    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.timer")):
+        (shared / "units" / unit.name).write_text(unit.read_text())
+    (shared / "settings.toml").write_text((UNITS / "settings.toml").read_text())
+    (shared / "test.target").write_text(TARGET)
+    (shared / "test.service").write_text(SERVICE)
+    (shared / "steps").write_text(documented_function() + STEPS)
+    return tmp_path
+
+
+def _install(environment: Path) -> None:
+    version = "import sys; print(sys.version_info[:2])"
+    if _run(SYSTEM_PYTHON, "-c", version) != f"{sys.version_info[:2]}\n":
+        pytest.skip(f"{SYSTEM_PYTHON} is another version than that of the tests")
+    _run(SYSTEM_PYTHON, "-m", "venv", "--without-pip", environment)
+    install = ("install", "--quiet", "--compile-bytecode", "--python", environment / "bin/python")
+    _run(sys.executable, "-m", "uv", "pip", *install, ROOT)
+    program = environment / "bin" / "vumi"
+    program.write_text(program.read_text().replace(str(environment), "/opt/vu-mi"))
+
+
+def _run(*command: str | Path) -> str:
+    return succeed(*command, env=offline_pip.environment())
+
+
+def message(line: str) -> str:
+    badge: dict[str, Any] = json.loads(line)
+    return str(badge["message"])
+
+
+def test_the_units_serve_back_up_and_stop_under_systemd(machine: Path) -> None:
+    """The backup reads the server's data as the same user, while the server runs or not."""
+    booted = subprocess.run(  # noqa: S603  our own words
+        ["unshare", "--mount", "sh", "-ec", BOOT],  # noqa: S607
+        cwd=machine,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=BOOT_SECONDS,
+    )
+    log = machine / "shared" / "log"
+    said = log.read_text() if log.exists() else repr(booted.stdout + booted.stderr)
+    lines = (machine / "shared" / "output").read_text().splitlines() if log.exists() else []
+    assert len(lines) == 11, said
+    assert [message(line) for line in lines[:3]] == ["0", "1", "2"], said
+    assert lines[3:6] == ["success", "vu-mi", "1"], said
+    assert (json.loads(lines[6])["count"], lines[7]) == (3, "vu-mi"), said
+    assert (lines[8], message(lines[9]), lines[10]) == ("success", "3", "2"), said

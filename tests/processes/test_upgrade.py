@@ -1,0 +1,138 @@
+"""A later program on the data of this one: commands refuse the file, and the server migrates it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from simulation import server_process
+from simulation.environment import ROOT
+from simulation.server_process import Process, killed
+from tests.processes.programs import PATIENCE_SECONDS
+from tests.processes.server import Server, running, start
+from vumi.storage.database import FILE
+from vumi.storage.file_format import VERSION
+
+LATER = f"{VERSION + 1:04}_colors.sql"
+COPY = f"{FILE}.format-{VERSION}"
+OLDER = f"the file has format {VERSION}, this program knows {VERSION + 1}: `vumi serve` migrates"
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the sources of a program that has one more migration."""
+    sources = tmp_path_factory.mktemp("later")
+    for package in ("chalicelib", "vumi"):
+        shutil.copytree(ROOT / package, sources / package)
+    script = sources / "vumi" / "storage" / "migrations" / LATER
+    script.write_text("CREATE TABLE colors (name TEXT);\n")
+    return sources
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of this program, stopped after 3 views."""
+    folder = tmp_path_factory.mktemp("stopped") / "data"
+    with running(folder) as server:
+        for _ in range(3):
+            server.badge("a")
+        assert server.stop()[0] == 0
+    return folder
+
+
+@pytest.fixture
+def folder(stopped: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(stopped, tmp_path / "data")
+
+
+def launch(sources: Path, folder: Path, *command: str) -> Process:
+    """Start a command of this program or of the later one."""
+    if sources == ROOT:
+        return start(folder, *command)
+    return server_process.start(folder, ("vumi", *command), {}, sources=sources)
+
+
+def run(sources: Path, folder: Path, *command: str) -> tuple[int, str, str]:
+    """Run a command of a program; return its exit status, standard output and standard error."""
+    with killed(launch(sources, folder, *command)) as process:
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return process.returncode, out, err
+
+
+@contextmanager
+def serving(sources: Path, folder: Path) -> Iterator[Server]:
+    with killed(launch(sources, folder, "serve")) as process:
+        yield Server(process)
+
+
+def version(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        [number] = connection.execute("PRAGMA user_version").fetchone()
+    return int(number)
+
+
+@pytest.mark.parametrize(
+    "command", [("check",), ("backup", "copy"), ("export", "all.jsonl"), ("list",)]
+)
+def test_a_command_refuses_an_older_file_and_says_how_to_migrate_it(
+    later: Path, folder: Path, command: tuple[str, ...]
+) -> None:
+    before = (folder / FILE).read_bytes()
+    name, *paths = command
+    status, out, err = run(later, folder, name, *(str(folder.parent / path) for path in paths))
+    assert status
+    assert OLDER in out + err
+    assert (folder / FILE).read_bytes() == before
+    assert not (folder.parent / "copy").exists()
+
+
+def test_the_server_migrates_an_older_file_and_keeps_a_copy_of_it(
+    later: Path, folder: Path
+) -> None:
+    with serving(later, folder) as server:
+        assert server.peek("a") == 3
+        status, _, err = server.stop()
+    assert status == 0
+    [logged] = [json.loads(line) for line in err.splitlines() if "file_migrated" in line]
+    assert (logged["from_format"], logged["to_format"]) == (VERSION, VERSION + 1)
+    assert version(folder) == VERSION + 1
+    assert run(later, folder, "check")[0] == 0
+
+    status, _, err = run(ROOT, folder, "serve")
+    assert status == 1
+    assert f"has format {VERSION + 1}, this program knows {VERSION}: run a newer vu-mi" in err
+    (folder / COPY).rename(folder / FILE)
+    with serving(ROOT, folder) as server:
+        assert server.peek("a") == 3
+
+
+def test_a_backup_of_an_older_file_is_migrated_when_it_is_restored(
+    later: Path, folder: Path, tmp_path: Path
+) -> None:
+    backup, data = tmp_path / "backup", tmp_path / "restored"
+    assert run(ROOT, folder, "backup", str(backup))[0] == 0
+    status, _, err = run(later, data, "restore", str(backup))
+    assert status == 0, err
+    assert (version(backup), version(data)) == (VERSION, VERSION + 1)
+    assert {path.name for path in data.iterdir()} == {FILE, "secrets.json"}
+    with serving(later, data) as server:
+        assert server.peek("a") == 3
+
+
+def test_a_backup_of_a_newer_file_is_not_restored(
+    later: Path, folder: Path, tmp_path: Path
+) -> None:
+    backup, data = tmp_path / "backup", tmp_path / "restored"
+    with serving(later, folder) as server:
+        server.stop()
+    assert run(later, folder, "backup", str(backup))[0] == 0
+    status, _, err = run(ROOT, data, "restore", str(backup))
+    assert status == 1
+    assert f"was not restored, and {data} is as it was: the file has format {VERSION + 1}" in err
+    assert not data.exists()

@@ -1,0 +1,30 @@
+"""What a process does not import: Lambda pays for it at each cold start, a server by its memory."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OTHERS = r"vumi\.cli\.(?!(options|program|serve)$).+|vumi\.operate\.(exchange|backups|check)|boto3"
+HISTORY = r"chalicelib\..*(\.history\.history|chart|colors|buckets)"
+PAGES = r"chalicelib\..*(badge_page|preview|png|history|public_url|http\.page)"
+
+
+@pytest.mark.parametrize(
+    ("imported", "names"),
+    [
+        ("vumi.cli.program, vumi.cli.serve", OTHERS),
+        ("chalicelib.history.routes", HISTORY),
+        ("chalicelib.pages.routes", PAGES),
+    ],
+)
+def test_a_module_is_imported_by_the_processes_that_use_it(imported: str, names: str) -> None:
+    program = f"import sys, {imported}; print(*sys.modules)"
+    out = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)  # noqa: S603  the text above
+    assert imported.rsplit(", ", maxsplit=1)[-1] in out.split()
+    assert [name for name in out.split() if re.fullmatch(names, name)] == []
