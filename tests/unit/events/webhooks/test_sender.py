@@ -316,17 +316,16 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
 
 
 def test_a_silent_address_uses_only_its_share_of_the_time() -> None:
-    """The server on 127.0.0.2 has a full backlog, so a connect waits for all of its time."""
+    """A server with a full backlog, on an address that no other test uses: a connect waits."""
+    silent = "127.77.0.2"
     with ExitStack() as open_ones:
         server = open_ones.enter_context(receiver(says(OK)))
-        full = open_ones.enter_context(socket.socket())
-        full.bind(("127.0.0.2", server.port))
-        full.listen(0)
+        open_ones.enter_context(socket.create_server((silent, server.port), backlog=0))
         for _ in range(4):
             waiting = open_ones.enter_context(socket.socket())
             waiting.setblocking(False)  # noqa: FBT003
-            waiting.connect_ex(("127.0.0.2", server.port))
-        names = Names(["127.0.0.2", "127.0.0.1"])
+            waiting.connect_ex((silent, server.port))
+        names = Names([silent, "127.0.0.1"])
         half = sender(resolver=names, seconds=2 * SHORT)
         assert half.post(server.url(host="a.example"), "evt_1", BODY).delivered
 
