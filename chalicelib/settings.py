@@ -262,7 +262,7 @@ class Settings:
         (1, 8_000),
         "a badge with this many live views is hot: its new views are counted at once",
     )
-    timers_queue_url: str = aws("TIMERS_QUEUE_URL", "the queue of deliveries")
+    delivery_queue_url: str = aws("DELIVERY_QUEUE_URL", "the queue of deliveries")
     distribution_queue_url: str = aws("DISTRIBUTION_QUEUE_URL", "the queue of swept events")
     api_token_digests: frozenset[str] = listed(
         "API_TOKEN_DIGESTS",

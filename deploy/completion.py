@@ -25,9 +25,9 @@ FUNCTIONS = {
     "put_views": "PutViews",
     "fold_views": "FoldViews",
     "authorize": "Authorize",
-    "sweep_timers": "SweepTimers",
-    "distribute_timers": "DistributeTimers",
-    "fire_timers": "FireTimers",
+    "sweep_events": "SweepEvents",
+    "distribute_events": "DistributeEvents",
+    "deliver_events": "DeliverEvents",
     "archive_entries": "ArchiveEntries",
 }
 """The logical name in the template of each function, by its name in Chalice."""

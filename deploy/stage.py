@@ -20,14 +20,14 @@ SETTINGS = {
     "DISTRIBUTION_QUEUE_URL": "DistributionQueueUrl",
     "TABLE_NAME": "TableName",
     "TABLE_STREAM_ARN": "TableStreamArn",
-    "TIMERS_QUEUE_ARN": "TimersQueueArn",
-    "TIMERS_QUEUE_URL": "TimersQueueUrl",
+    "DELIVERY_QUEUE_ARN": "DeliveryQueueArn",
+    "DELIVERY_QUEUE_URL": "DeliveryQueueUrl",
     "VIEWS_QUEUE_ARN": "ViewsQueueArn",
     "VIEWS_QUEUE_URL": "ViewsQueueUrl",
 }
 """The stack output that each environment variable of the functions is set from."""
 
-QUEUES = ("DistributionQueue", "TimersQueue", "ViewsQueue")
+QUEUES = ("DistributionQueue", "DeliveryQueue", "ViewsQueue")
 """The queues that the policies refer to."""
 POLICY = "iam_policy_file"
 """The setting of a function that names its policy (Chalice, "Configuration file")."""

@@ -27,7 +27,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, Key, number, text
-from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.ports import NotStoredError, Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.ulids import earliest, milliseconds
 from chalicelib.units import Seconds, WholeSeconds
@@ -128,7 +128,7 @@ class Paused(InterceptedTable):
             except StorageError:
                 left.append(item)
         if left:
-            raise NotStored(left, "unprocessed")
+            raise NotStoredError(left, "unprocessed")
 
 
 class PausedQueue:

@@ -22,7 +22,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Milliseconds, Seconds
 from simulation.faults import Fault, Faults, FaultyQueue, FaultyTable, under
-from simulation.scheduled_events import fire
+from simulation.scheduled_events import deliver
 
 SCHEDULE = (5.0, 600.0)
 START: Milliseconds = 1_800_000_000_000
@@ -77,7 +77,7 @@ class EventsWorld:
         self.clock_error = 0
         self.faults = Faults()
         self.table = table
-        self.fire_mail = Mail(lambda: self.now)
+        self.delivery_mail = Mail(lambda: self.now)
         self.group_mail = Mail(lambda: self.now)
         self.answers: list[DeliveryResult] = []
         self.meanwhile: Callable[[], None] = lambda: None
@@ -88,10 +88,10 @@ class EventsWorld:
         self.deliveries: defaultdict[str, list[Milliseconds]] = defaultdict(list)
         faulty_table = FaultyTable(table, self.faults, self._check_written)
         self._table = faulty_table
-        self._queue = FaultyQueue(self.fire_mail, self.faults)
+        self._queue = FaultyQueue(self.delivery_mail, self.faults)
         self._groups = FaultyQueue(self.group_mail, self.faults)
         self._claims = claims
-        self._firing = EventDelivery(
+        self._delivery = EventDelivery(
             table=faulty_table,
             queue=self._queue,
             send=self._deliver,
@@ -141,23 +141,23 @@ class EventsWorld:
             with under(self.faults, faults):
                 sweep.distribute(sweep.group_in(body), self._queue, self.now)
 
-    def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
+    def deliver(self, which: int, faults: Sequence[Fault] = ()) -> None:
         """Deliver one of the messages, perhaps again."""
-        if ready := self.fire_mail.ready():
-            self._fire(ready[which % len(ready)], faults)
+        if ready := self.delivery_mail.ready():
+            self._deliver_message(ready[which % len(ready)], faults)
 
-    def fire_all(self) -> None:
-        for body in self.fire_mail.ready():
-            self._fire(body, ())
+    def deliver_all(self) -> None:
+        for body in self.delivery_mail.ready():
+            self._deliver_message(body, ())
 
-    def _fire(self, body: str, faults: Sequence[Fault]) -> None:
+    def _deliver_message(self, body: str, faults: Sequence[Fault]) -> None:
         with under(self.faults, faults):
-            claimed = self._firing.claim(events.event_id_in(body))
+            claimed = self._delivery.claim(events.event_id_in(body))
             if claimed is not None:
                 try:
-                    fire(self._firing, claimed)
+                    deliver(self._delivery, claimed)
                 finally:
-                    self._firing.release(claimed)
+                    self._delivery.release(claimed)
 
     def _deliver(self, event: Event) -> DeliveryResult:
         name = event.event_id
@@ -192,7 +192,7 @@ class EventsWorld:
             for due in self.table.query_due(batch, limit=1_000):
                 item = self.table.get(due.key)
                 assert item is not None
-                delivery.redrive(self.table, self.fire_mail, Event.of(item), self.now)
+                delivery.redrive(self.table, self.delivery_mail, Event.of(item), self.now)
 
     def set_clock(self, error: Milliseconds) -> None:
         """Set how far the clock is ahead of the right time, or behind it."""
@@ -211,7 +211,7 @@ class EventsWorld:
         self.meanwhile = lambda: None
         self.answers = []
         self.set_clock(0)
-        self.fire_mail.messages.clear()
+        self.delivery_mail.messages.clear()
         start = self.now
         for minutes in (0, 5, 8, 30):
             self.accept(f"{FRESH}{minutes}", start + minutes * MINUTE)
@@ -226,8 +226,10 @@ class EventsWorld:
         self.group_mail.messages.clear()
         self.sweep()
         self.distribute()
-        self.fire_all()
-        self.fire_mail.messages = [one for one in self.fire_mail.messages if one.visible > self.now]
+        self.deliver_all()
+        self.delivery_mail.messages = [
+            one for one in self.delivery_mail.messages if one.visible > self.now
+        ]
         self.pass_time(MINUTE)
 
     def _latest(self, start: Milliseconds) -> Milliseconds:

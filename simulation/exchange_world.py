@@ -203,7 +203,7 @@ class ExchangeWorld:
         """Cancel an event."""
         self.ask("DELETE", f"/api/v1/events/{event_id}")
 
-    def fire(self, event_id: str) -> None:
+    def deliver_event(self, event_id: str) -> None:
         """Attempt an event, as a worker does, if it is due."""
         try:
             task = DeliveryTask(delivery_over(self.resources), event_id)
@@ -324,7 +324,7 @@ def stack(clock: Clock, _: Path) -> Iterator[StackInstallation]:
                 "TableName": "vu-mi",
                 "ArchiveBucket": "vu-mi-archive",
                 "ViewsQueueUrl": queue(QueueName="views")["QueueUrl"],
-                "TimersQueueUrl": queue(QueueName="timers")["QueueUrl"],
+                "DeliveryQueueUrl": queue(QueueName="deliveries")["QueueUrl"],
             },
             Settings(
                 api_token_digests=SETTINGS.api_token_digests,

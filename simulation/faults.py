@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TypeVar
 
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item
-from chalicelib.storage.ports import Message, NotSent, NotStored, Queue, Table
+from chalicelib.storage.ports import Message, NotSentError, NotStoredError, Queue, Table
 from chalicelib.storage.writes import Put, Write
 from chalicelib.units import Seconds
 from simulation.tables import InterceptedTable
@@ -60,12 +60,12 @@ class Faults:
             self.meanwhile()
             self._plan = rest
         if fault is Fault.THROTTLED:
-            raise Unavailable("throttled")
+            raise UnavailableError("throttled")
         if fault is Fault.CRASH_BEFORE:
             raise Crash
         result = operation()
         if fault is Fault.ANSWER_LOST:
-            raise Unavailable("the answer was lost")
+            raise UnavailableError("the answer was lost")
         if fault is Fault.CRASH_AFTER:
             raise Crash
         return result
@@ -96,7 +96,7 @@ class FaultyTable(InterceptedTable):
         left = self._faults.leave(len(items))
         self._faults.call(lambda: self._put(items[left:]))
         if items[:left]:
-            raise NotStored(items[:left], "unprocessed")
+            raise NotStoredError(items[:left], "unprocessed")
 
     def _write(self, writes: Sequence[Write]) -> None:
         self._table.write(*writes)
@@ -121,7 +121,7 @@ class FaultyQueue:
         left = self._faults.leave(len(messages))
         self._faults.call(lambda: self._queue.send_all(messages[left:]))
         if messages[:left]:
-            raise NotSent(messages[:left], "unprocessed")
+            raise NotSentError(messages[:left], "unprocessed")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from chalicelib.storage.items import Due, Item, Key, check_item, key_of
 from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import (
     Check,
-    ConditionFailed,
+    ConditionFailedError,
     Delete,
     Put,
     Update,
@@ -81,14 +81,14 @@ class MemoryTable:
                 self._apply(write)
 
     def check(self, writes: Sequence[Write]) -> None:
-        """Raise `ConditionFailed` unless the conditions of all writes hold."""
+        """Raise `ConditionFailedError` unless the conditions of all writes hold."""
         failed = {
             place: self.get(write.key)
             for place, write in enumerate(writes)
             if not holds(write.condition, self.items.get(write.key))
         }
         if failed:
-            raise ConditionFailed(failed)
+            raise ConditionFailedError(failed)
 
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:

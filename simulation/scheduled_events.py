@@ -10,10 +10,10 @@ from simulation.clocks import NOON
 AT: Milliseconds = to_milliseconds(NOON)
 
 
-def fire(firing: EventDelivery, event: Event) -> None:
+def deliver(delivery: EventDelivery, event: Event) -> None:
     """Attempt a claimed event and settle it, as a worker does."""
-    if attempted := firing.attempt(event):
-        firing.settle(attempted)
+    if attempted := delivery.attempt(event):
+        delivery.settle(attempted)
 
 
 def an_event(name: str = "e", at: Milliseconds = AT, request: str = "") -> Event:

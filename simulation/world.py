@@ -26,7 +26,7 @@ from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
@@ -112,12 +112,12 @@ class World:
         self.calls += 1
         chance = self.random.random() / self.faults if self.faults else 1.0
         if chance < 0.3:
-            raise Unavailable("refused")
+            raise UnavailableError("refused")
         if chance < 0.5:
             raise Crash
         result = operation()
         if chance < 0.8:
-            raise Unavailable("the answer was lost")
+            raise UnavailableError("the answer was lost")
         if chance < 1.0:
             raise Crash
         return result

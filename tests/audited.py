@@ -16,7 +16,7 @@ from typing import Any
 from deploy import template
 from deploy.conditions import ALL_FEATURES, Template, decide
 
-QUEUES = ("ViewsQueue", "TimersQueue", "DistributionQueue")
+QUEUES = ("ViewsQueue", "DeliveryQueue", "DistributionQueue")
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi"
 NAMES = {
     "Archive.Arn": "arn:aws:s3:::vu-mi-archive",

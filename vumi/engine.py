@@ -37,8 +37,8 @@ from vumi.tokens import TokenStore
 from vumi.workers.changes import ChangeDelivery, archive_changes
 from vumi.workers.events import (
     DELIVERY,
+    DELIVERY_QUEUE,
     MILESTONES_QUEUE,
-    TIMERS_QUEUE,
     EventWorker,
     ProcessClaims,
     distribute_messages,
@@ -97,7 +97,7 @@ class Engine:
         )
         self._deliveries, self._milestones = (
             SqliteQueue(self._database, name, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS)
-            for name in (TIMERS_QUEUE, MILESTONES_QUEUE)
+            for name in (DELIVERY_QUEUE, MILESTONES_QUEUE)
         )
         self._deliveries.route = find_queue
         self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
@@ -193,7 +193,7 @@ class Engine:
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
         groups = MessageDelivery(self._groups, handle, self._clock, self._database.in_one_commit)
-        distribute = Loop("distribute_timers", groups.step)
+        distribute = Loop("distribute_events", groups.step)
         self._groups.on_send = distribute.wake
         sender = self.resources.sender
         strangers = replace(
@@ -205,7 +205,7 @@ class Engine:
             distribute,
             self._delivery_loop(self.resources, DELIVERY_THREADS),
             self._delivery_loop(strangers, MILESTONE_THREADS),
-            Loop("sweep_timers", partial(sweep_step, self.resources)),
+            Loop("sweep_events", partial(sweep_step, self.resources)),
         ]
 
     def _delivery_loop(self, resources: StandaloneResources, threads: int) -> Loop:
@@ -217,7 +217,7 @@ class Engine:
 
     def metrics(self) -> Iterator[Family]:
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
-        names = (VIEWS_QUEUE, TIMERS_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
+        names = (VIEWS_QUEUE, DELIVERY_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
         return storage.read(self._database, self._folder / FILE, names, self._clock)
 
     def start(self) -> None:

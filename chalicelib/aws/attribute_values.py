@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, Key, Value, check_value
 
 WHOLE = re.compile(r"-?\d+")
@@ -18,7 +18,7 @@ AttributeValue: TypeAlias = dict[str, Any]
 
 
 def encode(value: Value) -> AttributeValue:
-    """Encode a value in the wire form. Raises `Refused` if a table can't store it."""
+    """Encode a value in the wire form. Raises `StorageRefusedError` if a table can't store it."""
     check_value(value)
     return _encode(value)
 
@@ -36,7 +36,7 @@ def _encode(value: Value) -> AttributeValue:
 
 
 def decode(value: Mapping[str, Any]) -> Value:
-    """Decode a value from the wire form. Raises `Refused` if this program never stores its type."""
+    """Decode a value from the wire form. Raises `StorageRefusedError` for an unknown type."""
     if "S" in value:
         return str(value["S"])
     entry: tuple[str, Any] = next(iter(value.items()), ("", ""))
@@ -48,7 +48,7 @@ def decode(value: Mapping[str, Any]) -> Value:
             return [decode(part) for part in content]
         case "M":
             return decode_item(content)
-    raise Refused(f"an attribute {value!r} was not written by this program")
+    raise StorageRefusedError(f"an attribute {value!r} was not written by this program")
 
 
 def encode_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:

@@ -39,7 +39,9 @@ VIEWS_QUEUE = os.environ.get("VIEWS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000
 TABLE_STREAM = os.environ.get(
     "TABLE_STREAM_ARN", "arn:aws:dynamodb:us-east-1:000000000000:table/vu-mi/stream/label"
 )
-TIMERS_QUEUE = os.environ.get("TIMERS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-timers")
+DELIVERY_QUEUE = os.environ.get(
+    "DELIVERY_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-deliveries"
+)
 DISTRIBUTION_QUEUE = os.environ.get(
     "DISTRIBUTION_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-distribution"
 )
@@ -96,30 +98,30 @@ def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
     return _deliver_again_from(record for record, removal in removals if removal in failed)
 
 
-@blueprint.schedule("rate(1 minute)", name="sweep_timers")
-def sweep_timers(tick: CloudWatchEvent) -> dict[str, int]:
+@blueprint.schedule("rate(1 minute)", name="sweep_events")
+def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
     """Send the events that are due soon to the distribution; return their number."""
-    telemetry.begin("sweep_timers", tick.context)
+    telemetry.begin("sweep_events", tick.context)
     swept = events.sweep_events(current())
     return {"sent": swept.sent, "overdue": swept.overdue}
 
 
 @blueprint.on_sqs_message(
-    queue_arn=DISTRIBUTION_QUEUE, batch_size=1, maximum_concurrency=10, name="distribute_timers"
+    queue_arn=DISTRIBUTION_QUEUE, batch_size=1, maximum_concurrency=10, name="distribute_events"
 )
-def distribute_timers(batch: SQSEvent) -> PartialBatchResponse:
+def distribute_events(batch: SQSEvent) -> PartialBatchResponse:
     """Enqueue swept events, each for its time."""
-    telemetry.begin("distribute_timers", batch.context)
+    telemetry.begin("distribute_events", batch.context)
     distribute = partial(events.distribute, resources=current())
     return _deliver_again(messages.handle_messages(_bodies(batch), sweep.group_in, distribute))
 
 
 @blueprint.on_sqs_message(
-    queue_arn=TIMERS_QUEUE, batch_size=10, maximum_concurrency=50, name="fire_timers"
+    queue_arn=DELIVERY_QUEUE, batch_size=10, maximum_concurrency=50, name="deliver_events"
 )
-def fire_timers(batch: SQSEvent) -> PartialBatchResponse:
+def deliver_events(batch: SQSEvent) -> PartialBatchResponse:
     """Deliver the events that are due."""
-    telemetry.begin("fire_timers", batch.context)
+    telemetry.begin("deliver_events", batch.context)
     deliver = partial(events.deliver, resources=current())
     return _deliver_again(messages.handle_messages(_bodies(batch), event.event_id_in, deliver))
 

@@ -15,11 +15,18 @@ from chalicelib.aws.attribute_values import decode_item, encode, encode_item, en
 from chalicelib.aws.dynamodb_writes import single_request, transaction_item
 from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translate_errors
 from chalicelib.lazy import lazy
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
-from chalicelib.storage.ports import MAX_DUE, NotStored
+from chalicelib.storage.ports import MAX_DUE, NotStoredError
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write, check_transaction
+from chalicelib.storage.writes import (
+    ConditionFailedError,
+    Delete,
+    Put,
+    Update,
+    Write,
+    check_transaction,
+)
 from chalicelib.units import Milliseconds
 
 if TYPE_CHECKING:
@@ -120,7 +127,7 @@ class DynamoTable:
             for chunk in _chunks(waiting, BATCH_ITEMS):
                 try:
                     left += self._put_batch(chunk)
-                except Unavailable as unavailable:
+                except UnavailableError as unavailable:
                     left, reason = left + chunk, str(unavailable)
                 except StorageError as refusal:
                     refused += self._put_singly(chunk, left)
@@ -129,7 +136,7 @@ class DynamoTable:
             if not waiting:
                 break
         if refused or waiting:
-            raise NotStored(refused + waiting, reason)
+            raise NotStoredError(refused + waiting, reason)
 
     def _get_batch(self, keys: Sequence[Key]) -> dict[Key, Item]:
         """Return the items under up to 100 distinct keys."""
@@ -146,7 +153,7 @@ class DynamoTable:
             unread: Any = answer.get("UnprocessedKeys", {}).get(self._name)
             if unread:
                 left = unread["Keys"]
-                raise Unavailable(UNPROCESSED)
+                raise UnavailableError(UNPROCESSED)
 
         self._retry.call(once)
         return found
@@ -170,7 +177,7 @@ class DynamoTable:
         for item in items:
             try:
                 self._write_single(Put(item))
-            except Unavailable:
+            except UnavailableError:
                 left.append(item)
             except StorageError:
                 refused.append(item)
@@ -183,7 +190,7 @@ class DynamoTable:
                 self._send(operation, request)
             except exceptions.ClientError as error:
                 if code_of(error) == "ConditionalCheckFailedException":
-                    raise ConditionFailed({0: _item_in(error.response)}) from error
+                    raise ConditionFailedError({0: _item_in(error.response)}) from error
                 raise
 
     def _transact(self, writes: Sequence[Write]) -> None:
@@ -227,13 +234,13 @@ def _cancellation(error: ClientError) -> Exception:
     """
     reasons: Any = error.response.get("CancellationReasons", [])
     if any(reason.get("Code") in TRANSIENT for reason in reasons):
-        return Unavailable(str(error))
+        return UnavailableError(str(error))
     failed = {
         position: _item_in(reason)
         for position, reason in enumerate(reasons)
         if reason.get("Code") == "ConditionalCheckFailed"
     }
-    return ConditionFailed(failed) if failed else meaning(error)
+    return ConditionFailedError(failed) if failed else meaning(error)
 
 
 def _item_in(answer: Mapping[str, Any]) -> Item | None:

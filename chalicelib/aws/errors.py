@@ -1,4 +1,4 @@
-"""The mapper of AWS's errors to `Unavailable` (try again) and `Refused` (don't)."""
+"""The mapper of AWS's errors: try again (`UnavailableError`), or don't."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chalicelib.lazy import lazy
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 
 if TYPE_CHECKING:
     from botocore import exceptions
@@ -52,7 +52,7 @@ def meaning(error: ClientError) -> StorageError:
     """Return the `StorageError` for an error of AWS."""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     transient = code_of(error) in TRANSIENT or status >= SERVER_ERROR
-    return (Unavailable if transient else Refused)(str(error))
+    return (UnavailableError if transient else StorageRefusedError)(str(error))
 
 
 @contextmanager
@@ -67,6 +67,6 @@ def translate_errors() -> Iterator[None]:
         exceptions.ConnectionError,
         exceptions.ChecksumError,
     ) as error:
-        raise Unavailable(str(error)) from error
+        raise UnavailableError(str(error)) from error
     except exceptions.BotoCoreError as error:
-        raise Refused(str(error)) from error
+        raise StorageRefusedError(str(error)) from error

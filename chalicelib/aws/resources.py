@@ -95,7 +95,7 @@ class AwsResources:
 
     @cached_property
     def delivery_queue(self) -> Queue:
-        return self._queue("TIMERS_QUEUE_URL", self.settings.timers_queue_url)
+        return self._queue("DELIVERY_QUEUE_URL", self.settings.delivery_queue_url)
 
     @cached_property
     def distribution_queue(self) -> Queue:

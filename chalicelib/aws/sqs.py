@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from chalicelib.aws.errors import translate_errors
-from chalicelib.storage.errors import StorageError, Unavailable
-from chalicelib.storage.ports import Message, NotSent, check_delay
+from chalicelib.storage.errors import StorageError, UnavailableError
+from chalicelib.storage.ports import Message, NotSentError, check_delay
 from chalicelib.storage.retry import Retry
 from chalicelib.units import Seconds
 
@@ -43,7 +43,7 @@ class SqsQueue:
             for chunk in _chunks(waiting):
                 try:
                     left += self._send_batch(chunk, refused)
-                except Unavailable as unavailable:
+                except UnavailableError as unavailable:
                     left, reason = left + chunk, str(unavailable)
                 except StorageError as refusal:
                     refused, reason = refused + chunk, str(refusal)
@@ -51,7 +51,7 @@ class SqsQueue:
             if not waiting:
                 break
         if refused or waiting:
-            raise NotSent(refused + waiting, reason)
+            raise NotSentError(refused + waiting, reason)
 
     def _send_once(self, body: str, delay: Seconds) -> None:
         with translate_errors():

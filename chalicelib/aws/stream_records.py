@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from chalicelib.aws.attribute_values import decode_item
 from chalicelib.counting import keys
 from chalicelib.lazy import lazy
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Key
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
@@ -68,7 +68,7 @@ def _parse(
         key = _key(record)
         is_expected = key.pk.startswith(partition) and key.sk.startswith(sort)
         return removal(record) if is_expected else None
-    except (AttributeError, KeyError, Refused, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, StorageRefusedError, TypeError, ValueError) as error:
         raise MalformedError(f"expected a stream record of this table: {error!r}") from error
 
 

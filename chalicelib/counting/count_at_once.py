@@ -21,10 +21,16 @@ from chalicelib.counting.summary import Hour, Summary, hour_of, read
 from chalicelib.counting.view import View
 from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Update, Write
+from chalicelib.storage.writes import (
+    MAX_TRANSACTION_WRITES,
+    ConditionFailedError,
+    Put,
+    Update,
+    Write,
+)
 from chalicelib.ulids import earliest
 from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 
@@ -85,7 +91,7 @@ def _count_together(counting: Counting, badge_id: str, views: Sequence[View]) ->
             milestones.enqueue(reached, counting.webhooks)
             return len(left)
         left = [view for view in left if view not in seen]
-    raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
+    raise UnavailableError(f"{badge_id} was changed by {TRIES} other writes; try again")
 
 
 def _write(  # noqa: PLR0913, PLR0917  the parts of a transaction
@@ -103,7 +109,7 @@ def _write(  # noqa: PLR0913, PLR0917  the parts of a transaction
     try:
         if finished:
             counting.table.write(finished)
-    except ConditionFailed:
+    except ConditionFailedError:
         return set()
     others: list[Write] = [_add_views(target, counted, views, reached, now)]
     if own.alias:
@@ -111,7 +117,7 @@ def _write(  # noqa: PLR0913, PLR0917  the parts of a transaction
     others += reached.writes
     try:
         counting.table.write(*others, *_mark(views, now, counting.windows.retention))
-    except ConditionFailed as failed:
+    except ConditionFailedError as failed:
         places = enumerate(views, len(others))
         return {view for place, view in places if place in failed.items}
     return None

@@ -32,9 +32,9 @@ from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import Hour, Summary, hour_of, read, read_day
 from chalicelib.counting.windows import marker_item
 from chalicelib.lazy import lazy
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value, text
-from chalicelib.storage.writes import ConditionFailed, Put, Write
+from chalicelib.storage.writes import ConditionFailedError, Put, Write
 from chalicelib.ulids import earliest, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
@@ -67,13 +67,13 @@ class BadgeFold:
         while failures < TRIES:
             try:
                 step = self._take_step(mark)
-            except ConditionFailed:
+            except ConditionFailedError:
                 failures += 1
                 continue
             folded += step.counted
             if step.is_last:
                 return folded
-        raise Unavailable(f"{self.badge_id} was changed by {TRIES} other writes; try again")
+        raise UnavailableError(f"{self.badge_id} was changed by {TRIES} other writes; try again")
 
     def fold_all(self) -> int:
         """Fold all views that are older than the grace; return their number."""

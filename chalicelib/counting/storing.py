@@ -15,15 +15,15 @@ from chalicelib.counting import count_at_once, keys
 from chalicelib.counting.resources import Counting
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows, marker_item
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item, Key, key_of
-from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.ports import NotStoredError, Table
 from chalicelib.units import Milliseconds
 
 Failures = dict[View, Exception]
 
 
-class InBetweenError(Unavailable):
+class InBetweenError(UnavailableError):
     """The view is too old to be stored and too young to be counted at once. Deliver it again."""
 
 
@@ -65,7 +65,7 @@ def _put(table: Table, items: Mapping[View, Item]) -> Failures:
     try:
         if unique:
             table.put_all(list(unique.values()))
-    except NotStored as failure:
+    except NotStoredError as failure:
         missing: set[Key] = {key_of(item) for item in failure.items}
         return {view: failure for view, item in items.items() if key_of(item) in missing}
     except StorageError as failure:

@@ -22,7 +22,7 @@ from chalicelib.events.schedule import enqueue_soon
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
-from chalicelib.storage.writes import ConditionFailed, Update
+from chalicelib.storage.writes import ConditionFailedError, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
@@ -123,7 +123,7 @@ class EventDelivery:
         condition = active & unchanged("tries", tries)
         try:
             self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
-        except ConditionFailed as failed:
+        except ConditionFailedError as failed:
             # If the answer to an earlier try was lost, the claim in the table is this one.
             return text(failed.items[0] or {}, "claim") == claimed.claim
         return True
@@ -149,7 +149,7 @@ class EventDelivery:
         if not result.error:
             if self._end(event, Status.SUCCESS, ended):
                 lateness = _seconds(ended - event.at)
-                telemetry.count(events_fired=1, event_lateness_seconds=lateness)
+                telemetry.count(events_delivered=1, event_lateness_seconds=lateness)
         elif result.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
         else:
@@ -191,7 +191,7 @@ class EventDelivery:
         )
         try:
             self.table.write(update)
-        except ConditionFailed as failed:
+        except ConditionFailedError as failed:
             # If the answer to an earlier try was lost, the table has these attempts.
             if (failed.items[0] or {}).get("attempts") == attempts:
                 return True
@@ -227,7 +227,7 @@ def redrive(table: Table, queue: Queue, event: Event, now: Milliseconds) -> bool
     )
     try:
         table.write(update)
-    except ConditionFailed:
+    except ConditionFailedError:
         return False
     enqueue_soon([replace(event, next_at=now)], queue, now)
     return True

@@ -17,7 +17,7 @@ from chalicelib.http.errors import ClientError, NotFoundError
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message, Queue, Table
-from chalicelib.storage.writes import ConditionFailed, Put, Update
+from chalicelib.storage.writes import ConditionFailedError, Put, Update
 from chalicelib.units import Milliseconds, to_milliseconds
 
 DIRECT_SECONDS = 420
@@ -72,7 +72,7 @@ def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> Accep
 def _store(event: Event, table: Table) -> AcceptedEvent:
     try:
         table.write(Put(event.new_item(), condition=attr("SK").missing()))
-    except ConditionFailed as failed:
+    except ConditionFailedError as failed:
         [item] = failed.items.values()
         if item is None:
             raise
@@ -122,7 +122,7 @@ def cancel(table: Table, claims: Claims, event_id: str, now: Milliseconds) -> Ev
             raise TooLateError("its delivery has begun; if that fails, it can be cancelled then")
         try:
             table.write(_cancellation(event, now))
-        except ConditionFailed:
+        except ConditionFailedError:
             continue
         return read(table, event_id)
 

@@ -23,7 +23,7 @@ from chalicelib.storage.conditions import Condition, attr, unchanged
 from chalicelib.storage.items import Due, Key, Value, number
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, MAX_DUE, Message, Queue, Table
-from chalicelib.storage.writes import ConditionFailed, Update
+from chalicelib.storage.writes import ConditionFailedError, Update
 from chalicelib.units import Milliseconds, to_milliseconds
 
 AHEAD_SECONDS = 300
@@ -161,7 +161,7 @@ def _move_in_index(table: Table, batch: str, time: Milliseconds, due: Due) -> No
 
 def _change(table: Table, key: Key, values: Mapping[str, Value], condition: Condition) -> None:
     """Write values on a condition; if it does not hold, another process has written."""
-    with suppress(ConditionFailed):
+    with suppress(ConditionFailedError):
         table.write(Update(key, values=values, condition=condition))
 
 

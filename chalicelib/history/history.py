@@ -14,7 +14,7 @@ from chalicelib.counting import summary as summaries
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
 from chalicelib.counting.summary import HOURS, Day, Summary
 from chalicelib.history.buckets import LENGTHS, Interval, Span
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.ulids import earliest, latest, milliseconds
@@ -30,7 +30,7 @@ DAY_ATTRIBUTES = ("SK", "reset", "version", "views")
 """The attributes of a day that a history by day, week or month needs."""
 
 
-class NewerDayError(Unavailable):
+class NewerDayError(UnavailableError):
     """A day is newer than the summary that was read before it; both must be read again."""
 
 

@@ -13,7 +13,7 @@ from chalicelib import telemetry
 from chalicelib.http.messages import Response
 from chalicelib.http.responses import error
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.writes import ConditionFailedError
 
 RETRY_SECONDS = "1"
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -80,7 +80,7 @@ def to_response(failure: Exception) -> Response:
         return Response(response.status, {**response.headers, **failure.headers}, response.body)
     telemetry.event(logging.ERROR, "request_failed")
     # An unhandled failed condition means a concurrent write: a retry reads its result.
-    if isinstance(failure, StorageError | ConditionFailed):
+    if isinstance(failure, StorageError | ConditionFailedError):
         return unavailable("the storage does not answer: send the same request again")
     return error(500, "internal", "internal error: see the log")
 

@@ -26,7 +26,7 @@ from chalicelib.owners.lives import read_unviewed
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update, Write
+from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put, Update, Write
 from chalicelib.units import Seconds
 
 SECRET_BYTES = 24
@@ -99,7 +99,7 @@ def replace_owner(
     def write() -> None:
         owned = look_up(table, badge_id)
         if badge_id not in owned.names:  # it was deleted between two reads
-            raise ConditionFailed({})
+            raise ConditionFailedError({})
         if writes := tuple(prepare(owned)):
             table.write(*writes)
 

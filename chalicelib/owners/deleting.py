@@ -9,7 +9,7 @@ from chalicelib.counting.summary import Summary, read
 from chalicelib.owners.finding import OwnedBadge, reread, write_again
 from chalicelib.owners.lives import begin_life, delete_days
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Delete, Update
+from chalicelib.storage.writes import ConditionFailedError, Delete, Update
 from chalicelib.units import Seconds, WholeSeconds
 
 TOMBSTONE_SECONDS = 7 * 86_400
@@ -54,6 +54,6 @@ def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds
             continue
         delete_days(table, summary)
         ttl = max(int(now), summary.reset // 1000) + retention + TOMBSTONE_SECONDS
-        with suppress(ConditionFailed):  # a new life has begun
+        with suppress(ConditionFailedError):  # a new life has begun
             if not summary.count:
                 table.write(summary.update(now, {"ttl": ttl}))

@@ -19,10 +19,10 @@ from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
 from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.storage.conditions import Condition, unchanged
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.writes import ConditionFailedError
 from chalicelib.units import WholeSeconds
 
 Result = TypeVar("Result")
@@ -190,9 +190,9 @@ def wrong_secret_error() -> WrongSecretError:
 def write_again(badge_id: str, write: Callable[[], Result]) -> Result:
     """Call a function that reads and writes a badge, again while another write changes the badge.
 
-    Raises the errors of the function, and `Unavailable`.
+    Raises the errors of the function, and `UnavailableError`.
     """
     for _ in range(TRIES):
-        with suppress(ConditionFailed):
+        with suppress(ConditionFailedError):
             return write()
-    raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
+    raise UnavailableError(f"{badge_id} was changed by {TRIES} other writes; try again")

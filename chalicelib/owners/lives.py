@@ -16,7 +16,7 @@ from chalicelib.owners.finding import taken_error
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Delete
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete
 from chalicelib.ulids import TIMES, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
@@ -67,7 +67,7 @@ def delete_days(table: Table, summary: Summary) -> None:
         old = [Delete(key_of(day), earlier) for day in days if number(day, "reset") < summary.reset]
         if not old:
             return
-        with suppress(ConditionFailed):
+        with suppress(ConditionFailedError):
             table.write(*old)
 
 

@@ -42,7 +42,7 @@ from chalicelib.owners.places import Place
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put, Write
+from chalicelib.storage.writes import ConditionFailedError, Put, Write
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class ProofSearch:
         look: Item = {"PK": key.pk, "SK": key.sk, "at": now, "ttl": now + KEEP_SECONDS}
         try:
             self.table.write(Put(look, unchanged("at", number(earlier, "at"))))
-        except ConditionFailed:
+        except ConditionFailedError:
             raise TooSoonError(LOOK_SECONDS, "it is being looked for") from None
         challenges, found = _fetch(fetcher, place)
         self.table.write(

@@ -7,9 +7,9 @@ class StorageError(Exception):
     """A call to the storage failed; it may or may not have been done."""
 
 
-class Unavailable(StorageError):
+class UnavailableError(StorageError):
     """The storage can't answer now: throttled, in conflict or unreachable. Try again later."""
 
 
-class Refused(StorageError):
+class StorageRefusedError(StorageError):
     """The storage will never do this: the call is wrong, or a right or a resource is missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.units import Milliseconds
 
 Value: TypeAlias = "str | int | list[Value] | dict[str, Value]"
@@ -35,10 +35,12 @@ class Due(NamedTuple):
 
 
 def key_of(item: Mapping[str, Value]) -> Key:
-    """Return the primary key of an item. Raises `Refused` if it has none."""
+    """Return the primary key of an item. Raises `StorageRefusedError` if it has none."""
     pk, sk = item.get("PK"), item.get("SK")
     if not isinstance(pk, str) or not isinstance(sk, str):
-        raise Refused(f"an item needs the texts PK and SK, this one has {pk!r} and {sk!r}")
+        raise StorageRefusedError(
+            f"an item needs the texts PK and SK, this one has {pk!r} and {sk!r}"
+        )
     return Key(pk, sk)
 
 
@@ -59,13 +61,13 @@ def text(item: Mapping[str, Value], name: str) -> str:
 
 
 def check_item(item: Mapping[str, Value]) -> None:
-    """Raise `Refused` for an item that no table can store."""
+    """Raise `StorageRefusedError` for an item that no table can store."""
     check_key(key_of(item))
     check_value(item)
 
 
 def check_key(key: Key) -> None:
-    """Raise `Refused` for a key that no table can store."""
+    """Raise `StorageRefusedError` for a key that no table can store."""
     _check_length("PK", key.pk, MAX_PARTITION_KEY_BYTES)
     _check_length("SK", key.sk, MAX_SORT_KEY_BYTES)
 
@@ -74,29 +76,35 @@ def _check_length(name: str, value: str, most: int) -> None:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise Refused(f"{name} must be text that UTF-8 can hold, not {value!r}") from None
+        raise StorageRefusedError(
+            f"{name} must be text that UTF-8 can hold, not {value!r}"
+        ) from None
     if not 1 <= size <= most:
-        raise Refused(f"{name} must be 1 to {most} bytes of UTF-8, this one has {size}")
+        raise StorageRefusedError(f"{name} must be 1 to {most} bytes of UTF-8, this one has {size}")
 
 
 def check_value(value: object, levels: int = MAX_LEVELS) -> None:
-    """Raise `Refused` unless the value is a str, an int, or a list or map of such values."""
+    """Raise `StorageRefusedError` unless it is a str, an int, or a list or map of such values."""
     match value:
         case str():  # first, because most values are
             return
         case dict() | list() if levels < 0:
-            raise Refused(f"a table holds lists and maps in at most {MAX_LEVELS} levels")
+            raise StorageRefusedError(
+                f"a table holds lists and maps in at most {MAX_LEVELS} levels"
+            )
         case dict():  # then items
             for name, part in value.items():
                 check_value(part, levels - 1)
                 if not isinstance(name, str):
-                    raise Refused(f"the keys of a map are texts, not {name!r}")
+                    raise StorageRefusedError(f"the keys of a map are texts, not {name!r}")
         case int() if abs(value) >= NUMBER_END:
-            raise Refused(f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}")
+            raise StorageRefusedError(
+                f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}"
+            )
         case int() if not isinstance(value, bool):
             return
         case list():
             for part in value:
                 check_value(part, levels - 1)
         case _:
-            raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
+            raise StorageRefusedError(f"a table holds str, int, lists and maps, not {value!r}")

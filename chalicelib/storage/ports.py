@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.storage.errors import Refused, StorageError
+from chalicelib.storage.errors import StorageError, StorageRefusedError
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.writes import Write
 from chalicelib.units import Milliseconds, Seconds
@@ -22,7 +22,7 @@ MAX_OBJECT_NAME = 250
 
 
 class Table(Protocol):
-    """A table of items, read consistently. Every method raises `Unavailable` or `Refused`."""
+    """A table of items, read consistently. Every method raises `StorageError`."""
 
     def get(self, key: Key) -> Item | None:
         """Return the item under a key, or None."""
@@ -72,17 +72,17 @@ class Table(Protocol):
     def write(self, *writes: Write) -> None:
         """Do one write, or up to 100 as one transaction: all or none.
 
-        Raises `ConditionFailed` if a condition does not hold.
+        Raises `ConditionFailedError` if a condition does not hold.
         """
 
     def put_all(self, items: Sequence[Item]) -> None:
         """Store items, not as a transaction; if two have the same key, the later one is stored.
 
-        Raises `NotStored` with the items that are not stored.
+        Raises `NotStoredError` with the items that are not stored.
         """
 
 
-class NotStored(StorageError):
+class NotStoredError(StorageError):
     """Some of the items could not be stored; all others are."""
 
     def __init__(self, items: Sequence[Item], reason: str) -> None:
@@ -99,9 +99,11 @@ class Message:
 
 
 def check_delay(delay: Seconds) -> None:
-    """Raise `Refused` for a delay that a queue does not support."""
+    """Raise `StorageRefusedError` for a delay that a queue does not support."""
     if not 0 <= delay <= MAX_DELAY_SECONDS:
-        raise Refused(f"a message's delay is 0 to {MAX_DELAY_SECONDS} seconds, not {delay}")
+        raise StorageRefusedError(
+            f"a message's delay is 0 to {MAX_DELAY_SECONDS} seconds, not {delay}"
+        )
 
 
 class Queue(Protocol):
@@ -110,17 +112,17 @@ class Queue(Protocol):
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         """Enqueue a message, to be delivered no sooner than `delay` (0 to 900 s) from now.
 
-        Raises `Unavailable` or `Refused`; the message may be in the queue nevertheless.
+        Raises `StorageError`; the message may be in the queue nevertheless.
         """
 
     def send_all(self, messages: Sequence[Message]) -> None:
         """Enqueue messages, not as a transaction.
 
-        Raises `NotSent` with the messages that may not be in the queue.
+        Raises `NotSentError` with the messages that may not be in the queue.
         """
 
 
-class NotSent(StorageError):
+class NotSentError(StorageError):
     """Some of the messages may not be in the queue; all others are."""
 
     def __init__(self, messages: Sequence[Message], reason: str) -> None:
@@ -135,11 +137,11 @@ class Archive(Protocol):
         """Store an object completely, in place of any with that name.
 
         `name` has parts of a-z, 0-9 and `._-`, separated by `/`, each beginning with a letter or
-        digit. Raises `Unavailable` or `Refused`; the object may be stored nevertheless.
+        digit. Raises `StorageError`; the object may be stored nevertheless.
         """
 
 
 def check_object_name(name: str) -> None:
-    """Raise `Refused` for a text that can't be the name of an object."""
+    """Raise `StorageRefusedError` for a text that can't be the name of an object."""
     if len(name) > MAX_OBJECT_NAME or OBJECT_NAME.fullmatch(name) is None:
-        raise Refused(f"{name[:MAX_OBJECT_NAME]!r} is no name of an object")
+        raise StorageRefusedError(f"{name[:MAX_OBJECT_NAME]!r} is no name of an object")

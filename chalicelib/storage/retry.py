@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.units import Seconds
 
 Result = TypeVar("Result")
@@ -43,11 +43,11 @@ class Retry:
             yield attempt
 
     def call(self, operation: Callable[[], Result]) -> Result:
-        """Do an operation until it does not raise `Unavailable`; after the last try, raise it."""
-        failure = Unavailable("not tried")
+        """Repeat an operation until it does not raise `UnavailableError`, or the tries end."""
+        failure = UnavailableError("not tried")
         for _ in self.rounds():
             try:
                 return operation()
-            except Unavailable as unavailable:
+            except UnavailableError as unavailable:
                 failure = unavailable
         raise failure

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chalicelib.storage.conditions import Condition
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, Key, Value, check_key, check_value, key_of
 
 MAX_TRANSACTION_WRITES = 100
@@ -63,11 +63,13 @@ Write: TypeAlias = Put | Update | Delete | Check
 
 
 def check_transaction(writes: Sequence[Write]) -> None:
-    """Raise `Refused` unless these are 1 to 100 possible writes of different items."""
+    """Raise `StorageRefusedError` unless these are 1 to 100 possible writes of different items."""
     if not 1 <= len(writes) <= MAX_TRANSACTION_WRITES:
-        raise Refused(f"1 to {MAX_TRANSACTION_WRITES} writes in one transaction, not {len(writes)}")
+        raise StorageRefusedError(
+            f"1 to {MAX_TRANSACTION_WRITES} writes in one transaction, not {len(writes)}"
+        )
     if len({write.key for write in writes}) < len(writes):
-        raise Refused("a transaction writes no item twice")
+        raise StorageRefusedError("a transaction writes no item twice")
     for write in writes:
         check_key(write.key)
         match write:
@@ -76,10 +78,10 @@ def check_transaction(writes: Sequence[Write]) -> None:
             case Update():
                 check_value({**write.values, **write.defaults, **write.add})
                 if not (write.values or write.defaults or write.add or write.remove):
-                    raise Refused("an update changes something")
+                    raise StorageRefusedError("an update changes something")
 
 
-class ConditionFailed(Exception):
+class ConditionFailedError(Exception):
     """A condition did not hold, so nothing was written. This is an answer, not a failure.
 
     `items` maps the position of each failed write to its item as it is stored, or to None.

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from chalicelib.http.errors import ClientError, NotFoundError
 from chalicelib.storage.conditions import Condition, attr
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
+from chalicelib.storage.writes import Check, ConditionFailedError, Put, Update, Write
 from chalicelib.ulids import from_number, to_number
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
@@ -129,7 +129,7 @@ class _PostingAttempt:
     result: PostingResult
     writes: tuple[Write, ...]
 
-    def standing(self, failed: ConditionFailed) -> dict[Key, Item | None]:
+    def standing(self, failed: ConditionFailedError) -> dict[Key, Item | None]:
         """Return the items whose conditions failed."""
         return {self.writes[place].key: item for place, item in failed.items.items()}
 
@@ -153,14 +153,14 @@ class Ledger:
         for _ in range(MAX_WRITES):
             try:
                 self.table.write(*attempt.writes)
-            except ConditionFailed as failed:
+            except ConditionFailedError as failed:
                 standing = attempt.standing(failed)
                 if (key := wallets.nonce(posting)) in standing:
                     return _check_outcome(_read_result(posting, standing[key]))
                 attempt = self._make_next_attempt(posting, standing)
             else:
                 return _check_outcome(attempt.result)
-        raise Unavailable("others move the same money: ask again with the same nonce")
+        raise UnavailableError("others move the same money: ask again with the same nonce")
 
     def _make_next_attempt(
         self, posting: Posting, standing: Mapping[Key, Item | None]
@@ -239,9 +239,9 @@ def _put_nonce(result: PostingResult) -> Put:
 
 
 def _read_result(posting: Posting, item: Item | None) -> PostingResult:
-    """Return the stored result of the nonce. Raises `NonceReusedError` and `Unavailable`."""
+    """Return the stored result of the nonce. Raises `NonceReusedError` and `UnavailableError`."""
     if item is None:
-        raise Unavailable("storage did not return the nonce: ask again with the same nonce")
+        raise UnavailableError("storage did not return the nonce: ask again with the same nonce")
     if (result := PostingResult.of(item, posting)) is None:
         raise NonceReusedError("the wallet has used this nonce for another movement")
     return result

@@ -8,7 +8,7 @@ from chalicelib.http.errors import ClientError
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put, Update
+from chalicelib.storage.writes import ConditionFailedError, Put, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.units import Milliseconds
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
@@ -52,7 +52,7 @@ def open_wallet(table: Table, user_id: str, now: Milliseconds) -> Wallet:
     mark: Item = {"PK": owned.pk, "SK": owned.sk, "wallet": wallet_id}
     try:
         table.write(Put(mark, condition=attr("SK").missing()), Put(made))
-    except ConditionFailed as failed:
+    except ConditionFailedError as failed:
         there = text(failed.items[0] or {}, "wallet")
         # If the answer to an earlier try was lost, the stored wallet is this one.
         if there != wallet_id:
@@ -90,5 +90,5 @@ def publish(table: Table, wallet_id: str, *, is_public: bool) -> None:
                 condition=attr("SK").exists(),
             )
         )
-    except ConditionFailed:
+    except ConditionFailedError:
         raise UnknownWalletError(unknown(wallet_id)) from None

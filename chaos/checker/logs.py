@@ -6,7 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-DISK_FULL_ERRORS = ("Unavailable: SQLite: ", "NotStored: ", "NotSent: ", "InBetweenError: ")
+DISK_FULL_ERRORS = (
+    "UnavailableError: SQLite: ",
+    "NotStoredError: ",
+    "NotSentError: ",
+    "InBetweenError: ",
+)
 """The errors while the disk is full; a reason follows. The last one is that of a slow request."""
 SHOWN = 500
 

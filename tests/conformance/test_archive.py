@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.ports import MAX_OBJECT_NAME
 from tests.conformance.conftest import ArchiveUnderTest
 
@@ -62,6 +62,6 @@ def test_a_name_of_the_maximum_length_is_stored(archive: ArchiveUnderTest) -> No
     ],
 )
 def test_a_malformed_name_is_refused(archive: ArchiveUnderTest, name: str) -> None:
-    with pytest.raises(Refused, match="is no name of an object"):
+    with pytest.raises(StorageRefusedError, match="is no name of an object"):
         archive.archive.put(name, b"")
     assert archive.read_all() == {}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from chalicelib.storage.conditions import Combination, Comparison, Condition, Presence
 from chalicelib.storage.items import Item, Key, Value
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put
+from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put
 from vumi.storage.conditions import holds
 
 KEY = Key("USER#a", "USER")
@@ -54,6 +54,6 @@ def test_a_table_evaluates_a_condition_as_the_reference_does(
 def _holds(table: Table, condition: Condition) -> bool:
     try:
         table.write(Check(KEY, condition))
-    except ConditionFailed:
+    except ConditionFailedError:
         return False
     return True

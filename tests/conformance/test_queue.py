@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.ports import Message
 from tests.conformance.conftest import QueueUnderTest
 
@@ -30,7 +30,7 @@ def test_a_delayed_message_is_not_delivered_immediately(queue: QueueUnderTest) -
 
 @pytest.mark.parametrize("delay", [-1, 901])
 def test_a_delay_beyond_the_limits_is_refused(queue: QueueUnderTest, delay: int) -> None:
-    with pytest.raises(Refused, match=f"0 to 900 seconds, not {delay}"):
+    with pytest.raises(StorageRefusedError, match=f"0 to 900 seconds, not {delay}"):
         queue.queue.send("body", delay=delay)
     assert queue.take_all() == []
 
@@ -48,7 +48,7 @@ def test_each_of_several_messages_has_its_own_delay(queue: QueueUnderTest) -> No
 
 
 def test_if_one_of_several_messages_is_refused_none_is_sent(queue: QueueUnderTest) -> None:
-    with pytest.raises(Refused, match=r"0 to 900 seconds, not 900.5"):
+    with pytest.raises(StorageRefusedError, match=r"0 to 900 seconds, not 900.5"):
         queue.queue.send_all([Message("good"), Message("bad", 900.5)])
     assert queue.take_all() == []
 

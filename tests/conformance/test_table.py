@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chalicelib.storage.conditions import Condition, attr
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Due, Item, Key, Value, key_of
 from chalicelib.storage.ports import MAX_DUE, Table
-from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update
+from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put, Update
 
 NOT_THREAD_SAFE = "moto loses updates of concurrent threads"
 KEY = Key("USER#a", "USER")
@@ -70,7 +70,7 @@ def test_a_view_is_an_item_like_others(table: Table, attributes: dict[str, Value
     assert table.count("USER#a", first="VIEW#2", limit=9) == 2
     table.write(Update(Key("USER#a", "VIEW#1"), values={"n": 2}), Delete(Key("USER#a", "VIEW#2")))
     assert table.get(Key("USER#a", "VIEW#1")) == {**partition[0], "n": 2}
-    with pytest.raises(ConditionFailed):
+    with pytest.raises(ConditionFailedError):
         table.write(Put(partition[0], condition=attr("SK").missing()))
     assert sort_keys(table.query("USER#a", limit=9)) == ["DAY#1", "VIEW#1", "VIEWS"]
 
@@ -81,11 +81,11 @@ def test_a_view_is_an_item_like_others(table: Table, attributes: dict[str, Value
 @pytest.mark.parametrize("value", [1.5, None, True, b"x", {1: 2}, [1.0], {"a": None}, (), 10**38])
 def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) -> None:
     bad = {"PK": "USER#a", "SK": "USER", "v": value}
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table.write(Put(bad))  # type: ignore[arg-type]
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table.write(Update(KEY, values={"v": value}))  # type: ignore[dict-item]
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table.put_all([bad])  # type: ignore[list-item]
     assert table.get(KEY) is None
 
@@ -96,9 +96,9 @@ def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) ->
 )
 def test_a_key_that_no_engine_holds_is_refused(table: Table, key: Key) -> None:
     for write in (Put({"PK": key.pk, "SK": key.sk}), Update(key, values={"a": 1}), Delete(key)):
-        with pytest.raises(Refused):
+        with pytest.raises(StorageRefusedError):
             table.write(write)
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table.put_all([{"PK": key.pk, "SK": key.sk}])
 
 
@@ -226,7 +226,7 @@ def test_an_update_may_name_reserved_words(table: Table) -> None:
 
 
 def test_an_update_that_changes_nothing_is_refused(table: Table) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table.write(Update(KEY))
     assert table.get(KEY) is None
 
@@ -249,14 +249,14 @@ def test_a_failed_condition_changes_nothing_and_carries_the_item(table: Table) -
         Delete(KEY, condition=attr("folded") == "y"),
         Check(KEY, condition=attr("count") > 3),
     ):
-        with pytest.raises(ConditionFailed) as failed:
+        with pytest.raises(ConditionFailedError) as failed:
             table.write(write)
         assert failed.value.items == {0: item("USER", count=3, folded="x")}
     assert table.get(KEY) == item("USER", count=3, folded="x")
 
 
 def test_a_failed_condition_on_no_item_carries_none(table: Table) -> None:
-    with pytest.raises(ConditionFailed) as failed:
+    with pytest.raises(ConditionFailedError) as failed:
         table.write(Update(KEY, add={"count": 1}, condition=attr("PK").exists()))
     assert failed.value.items == {0: None}
     assert table.get(KEY) is None
@@ -306,7 +306,7 @@ def test_a_condition_holds_alike_on_every_engine(
 def _holds(table: Table, write: Put) -> bool:
     try:
         table.write(write)
-    except ConditionFailed:
+    except ConditionFailedError:
         return False
     return True
 
@@ -336,7 +336,7 @@ def test_a_transaction_writes_all(table: Table) -> None:
 
 def test_a_transaction_with_a_failed_condition_writes_nothing_and_says_which(table: Table) -> None:
     table.write(Put(item("USER", count=1)))
-    with pytest.raises(ConditionFailed) as failed:
+    with pytest.raises(ConditionFailedError) as failed:
         table.write(
             Put(item("VIEW#1")),
             Update(KEY, add={"count": 1}, condition=attr("count") > 1),
@@ -347,7 +347,7 @@ def test_a_transaction_with_a_failed_condition_writes_nothing_and_says_which(tab
 
 
 def test_conditions_are_evaluated_before_the_writes_of_the_transaction(table: Table) -> None:
-    with pytest.raises(ConditionFailed):
+    with pytest.raises(ConditionFailedError):
         table.write(Put(item("VIEW#1")), Check(Key("USER#a", "VIEW#2"), attr("PK").exists()))
     assert table.query("USER#a", limit=9) == []
 
@@ -357,7 +357,7 @@ def test_a_transaction_has_1_to_100_writes_and_no_item_twice(table: Table) -> No
     table.write(*hundred)
     assert table.count("USER#a", limit=200) == 100
     for writes in ([], [*hundred, Put(item("VIEW#100"))], [Put(item("USER")), Delete(KEY)]):
-        with pytest.raises(Refused):
+        with pytest.raises(StorageRefusedError):
             table.write(*writes)
     assert table.count("USER#a", limit=200) == 100
 
@@ -381,7 +381,7 @@ def test_of_concurrent_writes_under_one_condition_one_wins(table: Table) -> None
     def attempt(number: int) -> bool:
         try:
             table.write(Update(KEY, values={"winner": number}, condition=first))
-        except ConditionFailed:
+        except ConditionFailedError:
             return False
         return True
 
@@ -401,7 +401,7 @@ def test_concurrent_transactions_lose_nothing(table: Table) -> None:
                 Update(KEY, add={"balance": -1}, condition=attr("balance") >= 1),
                 Update(other, add={"balance": 1}),
             )
-        except ConditionFailed:
+        except ConditionFailedError:
             return False
         return True
 

@@ -70,20 +70,20 @@ class AnyHistory(RuleBasedStateMachine):
         """Do something between two storage calls, or during a delivery."""
         world = self.world
         match does:
-            case "fire":
-                world.fire_all()
+            case "deliver":
+                world.deliver_all()
             case "cancel":
                 for name in sorted(world.accepted):
                     world.cancel(name)
-            case "fire and fail":
+            case "deliver and fail":
                 world.answers, answers = [REFUSED] * 9, world.answers
-                world.fire_all()
+                world.deliver_all()
                 world.answers = answers
             case "late":
                 world.pass_time(45_000)
             case "too late":
                 world.pass_time(61_000)
-                world.fire_all()
+                world.deliver_all()
 
     @rule(ahead=st.sampled_from(MOMENTS), faults=faults)
     def accept(self, ahead: int, faults: list[Fault]) -> None:
@@ -114,23 +114,23 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(
         which=st.integers(0, 20),
         answer=st.sampled_from([OK, REFUSED, GONE]),
-        does=st.sampled_from(["fire", "fire and fail", "cancel", "late", "too late"]),
+        does=st.sampled_from(["deliver", "deliver and fail", "cancel", "late", "too late"]),
         place=st.none() | st.integers(0, 2),
     )
-    def fire(self, which: int, answer: DeliveryResult, does: str, place: int | None) -> None:
+    def deliver(self, which: int, answer: DeliveryResult, does: str, place: int | None) -> None:
         """Handle a message while others act before a storage call or during the delivery.
 
         Where a claim ends with its lease, no delivery takes longer than it may.
         """
         if does in {"late", "too late"} and place in self.delivering:
-            does = "fire"
-        self._fire(which, answer, lambda: self.others(does), at_place(place))
+            does = "deliver"
+        self._deliver(which, answer, lambda: self.others(does), at_place(place))
 
     @rule(which=st.integers(0, 20), answer=st.sampled_from([OK, REFUSED, GONE]), faults=faults)
-    def fire_with_faults(self, which: int, answer: DeliveryResult, faults: list[Fault]) -> None:
-        self._fire(which, answer, lambda: None, faults)
+    def deliver_with_faults(self, which: int, answer: DeliveryResult, faults: list[Fault]) -> None:
+        self._deliver(which, answer, lambda: None, faults)
 
-    def _fire(
+    def _deliver(
         self, which: int, answer: DeliveryResult, others: Callable[[], None], plan: list[Fault]
     ) -> None:
         world, times = self.world, count()
@@ -142,7 +142,7 @@ class AnyHistory(RuleBasedStateMachine):
         world.faults.meanwhile = once
         world.meanwhile = lambda: None if plan else once()
         world.answers = [answer]
-        world.fire(which, plan)
+        world.deliver(which, plan)
         world.answers = []
         world.faults.meanwhile = world.meanwhile = lambda: None
 
@@ -186,7 +186,7 @@ class AnyHistoryOnOneMachine(AnyHistory):
         which=st.integers(0, 20),
         answer=st.sampled_from([OK, REFUSED, GONE]),
         error=st.sampled_from(CLOCK_ERRORS),
-        does=st.sampled_from(["fire", "fire and fail", "cancel"]),
+        does=st.sampled_from(["deliver", "deliver and fail", "cancel"]),
         place=st.none() | st.integers(0, 3),
     )
     def fire_while_the_clock_jumps(
@@ -198,7 +198,7 @@ class AnyHistoryOnOneMachine(AnyHistory):
             self.world.set_clock(error)
             self.others(does)
 
-        self._fire(which, answer, others, at_place(place))
+        self._deliver(which, answer, others, at_place(place))
 
     @rule(error=st.sampled_from(CLOCK_ERRORS), place=st.integers(0, 30))
     def sweep_while_the_clock_jumps(self, error: int, place: int) -> None:

@@ -21,7 +21,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import Ledger
@@ -219,5 +219,5 @@ def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
 def until_answered(ledger: Ledger, posting: Posting) -> ClientAnswer:
     """Repeat a request until it has an answer, because others may be faster."""
     while True:
-        with suppress(Unavailable):
+        with suppress(UnavailableError):
             return answer_of(ledger, posting)

@@ -20,7 +20,7 @@ from simulation import aws_events as events
 from tests.processes.emulator import Emulator
 from tests.processes.programs import until
 
-CONSUMERS = ["put_views", "fold_views", "distribute_timers", "fire_timers", "archive_entries"]
+CONSUMERS = ["put_views", "fold_views", "distribute_events", "deliver_events", "archive_entries"]
 
 
 def outputs(aws: Emulator, stack: str) -> dict[str, str]:
@@ -87,7 +87,7 @@ def mapping(aws: Emulator, function: str) -> Any:
 
 
 def sweep_of(aws: Emulator, stack: str) -> str:
-    name = f"{stack}-sweep_timers"
+    name = f"{stack}-sweep_events"
     found = aws.client("lambda").get_function_configuration(FunctionName=name)
     arn: str = found["FunctionArn"]
     return arn

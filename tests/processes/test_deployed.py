@@ -277,7 +277,7 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     words = {"TABLE_NAME": before["TableName"], "2026-11-20T10:00:00Z": now}
     started = restore(aws, **words, **{"my-bucket": "packages"})
-    assert re.findall(r"vu-mi-prod-(\w+)\s+Ena", started) == ["put_views", "fire_timers"]
+    assert re.findall(r"vu-mi-prod-(\w+)\s+Ena", started) == ["put_views", "deliver_events"]
     after = outputs(aws, "vu-mi-prod")
     table, stream = after["TableName"], after["TableStreamArn"]
     assert table != before["TableName"]
@@ -310,7 +310,7 @@ def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: 
     stack_name = "vu-mi-badges"
     aws.create_stack(stack_name, "prod", "packages", Events="off", Wallets="off")
     stack = outputs(aws, stack_name)
-    assert stack.keys().isdisjoint({"TimersQueueUrl", "DistributionQueueUrl", "ArchiveBucket"})
+    assert stack.keys().isdisjoint({"DeliveryQueueUrl", "DistributionQueueUrl", "ArchiveBucket"})
     api = stack["HttpApiId"]
     assert aws.get(api, BADGE)["message"] == "0"
     until(lambda: len(views(aws, stack["TableName"])) == 1, "the view is put")

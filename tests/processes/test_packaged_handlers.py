@@ -83,7 +83,7 @@ def run(package: Path, handler: str, event: dict[str, Any]) -> Ran:
             "PATH": os.environ["PATH"],
             **ENVIRONMENT,
             "AWS_REGION": "us-east-1",
-            "TIMERS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/timers",
+            "DELIVERY_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/deliveries",
             "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
         },
     )
@@ -107,7 +107,7 @@ def ran(packages: dict[str, Path], package: Path) -> dict[str, Ran]:
             "methodArn": "arn:aws:execute-api:us-east-1:123456789012:api/prod/POST/timers",
             "authorizationToken": f"Bearer {TOKEN}",
         },
-        f"{CONSUMERS}sweep_timers": {},
+        f"{CONSUMERS}sweep_events": {},
     }
     resources = template.load(packages["prod"] / "sam.yaml")["Resources"].values()
     of_stack = {part.get("Properties", {}).get("Handler") for part in resources} - {None}

@@ -67,12 +67,12 @@ Keys: TypeAlias = tuple[str, str]
 
 TABLE, STREAM, STREAMS = "Table.Arn", "Table.StreamArn", "${Table.Arn}/stream/*"
 INDEX = "${Table.Arn}/index/due"
-QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE = (
-    f"{name}.Arn" for name in ("ViewsQueue", "TimersQueue", "DistributionQueue")
+QUEUE, DELIVERY_QUEUE, DISTRIBUTION_QUEUE = (
+    f"{name}.Arn" for name in ("ViewsQueue", "DeliveryQueue", "DistributionQueue")
 )
 EVENT_QUEUES = "EventQueueArns"
 """The queues that the operator has listed for events: a parameter of the stack."""
-QUEUES = {QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
+QUEUES = {QUEUE, DELIVERY_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
 ARCHIVE = "${Archive.Arn}/journal/*"
 """The objects of the archive, and no others of its bucket."""
 RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
@@ -88,8 +88,8 @@ LOG = (
 )
 CONSUMED = {
     "put_views": QUEUE,
-    "distribute_timers": DISTRIBUTION_QUEUE,
-    "fire_timers": TIMERS_QUEUE,
+    "distribute_events": DISTRIBUTION_QUEUE,
+    "deliver_events": DELIVERY_QUEUE,
 }
 
 ITEMS = "BatchGetItem BatchWriteItem DeleteItem GetItem PutItem Query UpdateItem"
@@ -231,7 +231,7 @@ class Aws:
         self.resources = GivenResources(
             self.table,
             ViewMessages(queues[QUEUE]),
-            queues[TIMERS_QUEUE],
+            queues[DELIVERY_QUEUE],
             queues[DISTRIBUTION_QUEUE],
             S3Archive(self.clients["s3"], BUCKET),
             SETTINGS,
@@ -239,7 +239,7 @@ class Aws:
             sender=sender_of(SETTINGS),
             fetcher=self.host,
             resolver=socket.getaddrinfo,
-            webhooks=EventSchedule(lambda: queues[TIMERS_QUEUE], lambda: self.now),
+            webhooks=EventSchedule(lambda: queues[DELIVERY_QUEUE], lambda: self.now),
             event_queues={"orders": queues[EVENT_QUEUES]},
         )
         places = {"vu-mi": TABLE, BUCKET: ARCHIVE}
@@ -321,12 +321,12 @@ class Aws:
         url = self.urls[DISTRIBUTION_QUEUE]
         received = self.clients["sqs"].receive_message(QueueUrl=url, MaxNumberOfMessages=10)
         for one in received["Messages"]:
-            self.run("distribute_timers", events.sqs_event({"group": one["Body"]}))
+            self.run("distribute_events", events.sqs_event({"group": one["Body"]}))
 
-    def fire(self, *event_ids: str) -> None:
+    def deliver(self, *event_ids: str) -> None:
         """Deliver events, each alone, because moto does not support threads."""
         for event_id in event_ids:
-            self.run("fire_timers", events.sqs_event({"event": message(event_id)}))
+            self.run("deliver_events", events.sqs_event({"event": message(event_id)}))
 
     def put(self, *views: View) -> None:
         """Deliver a batch of views and a malformed message."""
@@ -546,21 +546,21 @@ def reach_on_every_path(aws: Aws) -> None:
 
 def sweep_on_every_path(aws: Aws) -> None:
     """Sweep events that are due now, due soon and overdue, and again without new events."""
-    aws.run("sweep_timers", events.tick())
+    aws.run("sweep_events", events.tick())
     missed = Event("missed", int(NOW * 1000) - 90_000, 0, Target(TargetKind.LOG), '""', "missed")
     aws.table.write(Put(missed.new_item()))
     for _ in range(2):
-        aws.run("sweep_timers", events.tick())
+        aws.run("sweep_events", events.tick())
     aws.distribute()
 
 
-def fire_on_every_path(aws: Aws) -> None:
+def deliver_on_every_path(aws: Aws) -> None:
     """Fire to the log, a queue and a URL that fails until its last attempt; too early; unknown."""
-    aws.fire("missed", "log", "log", "queue", "url")
+    aws.deliver("missed", "log", "log", "queue", "url")
     aws.table.write(Update(key("url"), values={"next_at": 0}))
     aws.accept("died", {"log": True})
     aws.table.write(Update(key("died"), values={"tries": 2, "claim": "dead", "lease": 1}))
-    aws.fire("url", "died", "later", "none")
+    aws.deliver("url", "died", "later", "none")
 
 
 def refuse_batches(aws: Aws) -> None:
@@ -587,7 +587,7 @@ OF_VIEWS = (own_on_every_path, put_on_every_path, fold_on_every_path, ask_on_eve
 OF_EVENTS = (
     schedule_on_every_path,
     sweep_on_every_path,
-    fire_on_every_path,
+    deliver_on_every_path,
     reach_on_every_path,
 )
 OF_WALLETS = (move_money_on_every_path, archive_on_every_path)
@@ -689,7 +689,7 @@ def test_every_route_of_the_api_is_called(used: Used) -> None:
 
 def test_without_event_queues_the_statement_repeats_another_right() -> None:
     """IAM rejects a statement without a resource."""
-    assert rights("fire_timers", HasEventQueues=False) < rights("fire_timers")
+    assert rights("deliver_events", HasEventQueues=False) < rights("deliver_events")
 
 
 def test_chalice_uses_these_policies_unchanged() -> None:

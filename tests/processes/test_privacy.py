@@ -22,7 +22,7 @@ from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.counting.view import ViewMessages
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.units import Seconds
 from chaos.faults.disk import limit, unlimit
 from simulation import aws_events as events
@@ -279,7 +279,7 @@ def aws_requests(mark: Markers) -> Iterator[dict[str, Any]]:
         yield {**event, "requestContext": {**event["requestContext"], "identity": client}}
 
 
-@pytest.mark.parametrize("failure", [None, Unavailable("the table does not answer")])
+@pytest.mark.parametrize("failure", [None, UnavailableError("the table does not answer")])
 def test_the_functions_on_aws_log_nothing_of_a_request_but_the_id(
     failure: StorageError | None, capsys: pytest.CaptureFixture[str]
 ) -> None:

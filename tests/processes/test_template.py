@@ -76,8 +76,8 @@ def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
 
 CONSUMERS = {
     "PutViews": "ViewsQueue",
-    "DistributeTimers": "DistributionQueue",
-    "FireTimers": "TimersQueue",
+    "DistributeEvents": "DistributionQueue",
+    "DeliverEvents": "DeliveryQueue",
     "FoldViews": "Table",
     "ArchiveEntries": "Table",
 }
@@ -115,7 +115,7 @@ def test_a_function_has_bounded_memory_and_time_and_only_its_secrets(
     assert properties["FunctionName"] == {"Fn::Sub": f"${{AWS::StackName}}-{function}"}
     assert properties["Timeout"] <= 60
     settings = properties["Environment"]["Variables"]
-    assert ("WEBHOOK_SECRETS" in settings) == (function == "fire_timers")
+    assert ("WEBHOOK_SECRETS" in settings) == (function == "deliver_events")
     assert ("API_TOKEN_DIGESTS" in settings) == (function in {"api_handler", "authorize"})
 
 
@@ -149,7 +149,7 @@ def test_lambda_does_not_stop_the_retries_that_a_function_sends_to_its_own_queue
 
     Source: the Lambda developer guide, "Use Lambda recursive loop detection".
     """
-    queues = {"TIMERS_QUEUE_URL", "DISTRIBUTION_QUEUE_URL", "VIEWS_QUEUE_URL"}
+    queues = {"DELIVERY_QUEUE_URL", "DISTRIBUTION_QUEUE_URL", "VIEWS_QUEUE_URL"}
     functions = of_type(stack, "AWS::Lambda::Function")
     sends_to_itself = set()
     for mapping in of_type(stack, "AWS::Lambda::EventSourceMapping").values():
@@ -158,9 +158,9 @@ def test_lambda_does_not_stop_the_retries_that_a_function_sends_to_its_own_queue
         sent_to = set(template.names_in([settings.get(queue) for queue in queues]))
         if sent_to & set(template.names_in(mapping["EventSourceArn"])):
             sends_to_itself.add(name)
-    assert sends_to_itself == {"FireTimers"}
+    assert sends_to_itself == {"DeliverEvents"}
     allowed = {name: part.get("RecursiveLoop") for name, part in functions.items()}
-    assert {name: kind for name, kind in allowed.items() if kind} == {"FireTimers": "Allow"}
+    assert {name: kind for name, kind in allowed.items() if kind} == {"DeliverEvents": "Allow"}
 
 
 @pytest.mark.parametrize(
@@ -433,8 +433,8 @@ COVERED = {
     **dict.fromkeys(("APIHandler", "GetViews", "Authorize"), ("5xx", "HttpApi")),
     "PutViews": ("ApproximateAgeOfOldestMessage", "ViewsQueue"),
     "FoldViews": ("IteratorAge", "FoldViews"),
-    "SweepTimers": ("Invocations", "SweepTimers"),
-    **dict.fromkeys(("DistributeTimers", "FireTimers"), ("events_overdue", "SweepTimers")),
+    "SweepEvents": ("Invocations", "SweepEvents"),
+    **dict.fromkeys(("DistributeEvents", "DeliverEvents"), ("events_overdue", "SweepEvents")),
     "ArchiveEntries": ("IteratorAge", "ArchiveEntries"),
 }
 """The metric of an alarm that shows errors, timeouts and throttles of each function."""
@@ -580,7 +580,7 @@ def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(
     }
 
 
-@pytest.mark.parametrize("function", ["PutViews", "DistributeTimers", "FireTimers"])
+@pytest.mark.parametrize("function", ["PutViews", "DistributeEvents", "DeliverEvents"])
 def test_a_message_is_invisible_for_six_runs_and_the_batch_window(
     stack: Resources, function: str
 ) -> None:
@@ -606,18 +606,18 @@ def test_no_run_of_put_views_is_longer_than_the_grace_allows(stack: Resources) -
 
 
 def test_an_event_is_redelivered_only_after_its_claim_has_ended(stack: Resources) -> None:
-    visible = stack["TimersQueue"]["Properties"]["VisibilityTimeout"]
+    visible = stack["DeliveryQueue"]["Properties"]["VisibilityTimeout"]
     assert visible > claims.LEASE_SECONDS
 
 
-@pytest.mark.parametrize("queue", ["TimersQueue", "DistributionQueue"])
+@pytest.mark.parametrize("queue", ["DeliveryQueue", "DistributionQueue"])
 def test_a_message_of_an_event_that_fails_ten_times_becomes_a_dead_letter(
     stack: Resources, queue: str
 ) -> None:
     """The sweep sends the event again before its message is a dead letter, and until it is done."""
     properties = stack[queue]["Properties"]
     assert properties["RedrivePolicy"] == {
-        "deadLetterTargetArn": {"Fn::GetAtt": ["TimersDeadLetters", "Arn"]},
+        "deadLetterTargetArn": {"Fn::GetAtt": ["DeliveryDeadLetters", "Arn"]},
         "maxReceiveCount": 10,
     }
     assert properties["VisibilityTimeout"] * 10 > sweep.RESCUE_SECONDS
@@ -654,7 +654,7 @@ def test_a_stack_of_badges_alone_has_nothing_of_events_and_wallets(
     assert {mapping["FunctionName"]["Ref"] for mapping in mappings} == {"PutViews", "FoldViews"}
     assert not [kind for kind in kinds_of(stack) if re.search("Events::|S3::|Authorizer", kind)]
     assert not [key for key in routes(stack) if re.search("event|wallet|timer|echo", key.lower())]
-    assert badges_alone["Outputs"].keys().isdisjoint({"TimersQueueUrl", "ArchiveBucket"})
+    assert badges_alone["Outputs"].keys().isdisjoint({"DeliveryQueueUrl", "ArchiveBucket"})
 
 
 def test_a_stack_of_badges_alone_has_no_more_alarms_than_are_free(

@@ -74,7 +74,7 @@ def test_with_as_many_threads_as_parts_none_waits_for_another(parts: int) -> Non
 @pytest.mark.parametrize("parts", [1, 3, 40])
 def test_a_metric_of_a_part_is_counted_for_the_function_of_the_caller(parts: int) -> None:
     """An alarm watches the metrics of a function by its name."""
-    telemetry.begin("fire_timers", None)
+    telemetry.begin("deliver_events", None)
     with counting_metrics() as counted:
         map_parallel(lambda _: telemetry.count(events_failed=1), range(parts))
-    assert counted == {"fire_timers": {"events_failed": parts}}
+    assert counted == {"deliver_events": {"events_failed": parts}}

@@ -120,7 +120,7 @@ def test_a_missing_setting_without_a_default_is_refused_by_name() -> None:
 
 def test_the_settings_of_events_are_read() -> None:
     environment = {
-        "TIMERS_QUEUE_URL": "https://timers",
+        "DELIVERY_QUEUE_URL": "https://deliveries",
         "DISTRIBUTION_QUEUE_URL": "https://distribution",
         "API_TOKEN_DIGESTS": f" {'a' * 64} , {'0' * 64},",
         "WEBHOOK_ALLOW": "10.0.0.0/8, fd00::/8",
@@ -129,7 +129,7 @@ def test_the_settings_of_events_are_read() -> None:
         "RETRY_SECONDS": "1, 604800,1",
     }
     settings = Settings.from_environment(environment)
-    assert settings.timers_queue_url == "https://timers"
+    assert settings.delivery_queue_url == "https://deliveries"
     assert settings.distribution_queue_url == "https://distribution"
     assert settings.api_token_digests == {"a" * 64, "0" * 64}
     assert settings.webhook_allow == "10.0.0.0/8, fd00::/8"

@@ -16,7 +16,7 @@ import click
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.resources import Counting
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
 from vumi.cli.options import examples, on_installation
 from vumi.errors import ReportedError
@@ -49,7 +49,7 @@ def fold_badges(
 ) -> Iterator[FoldedBadge]:
     """Fold badges, whose ids may repeat. A badge that fails delays no other.
 
-    Raises `Unavailable` if the storage does not answer for a minute. Running it again folds the
+    Raises `UnavailableError` if storage fails for a minute. Running it again folds the
     other badges.
     """
 
@@ -64,7 +64,7 @@ def fold_badges(
 def _fold(counting: Counting, badge_id: str) -> FoldedBadge:
     try:
         return FoldedBadge(badge_id, BadgeFold(counting, badge_id).fold_all())
-    except Unavailable:
+    except UnavailableError:
         raise
     except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
         return FoldedBadge(badge_id, failure=repr(failure))
@@ -100,7 +100,7 @@ def report(fold: Iterator[FoldedBadge]) -> None:
                 click.echo(f"{folded.badge_id} is not folded: {folded.failure}")
             if badges % REPORT_EVERY == 0:
                 click.echo(f"{badges:,} badges so far", err=True)
-    except (Unavailable, KeyboardInterrupt) as error:
+    except (UnavailableError, KeyboardInterrupt) as error:
         reason = str(error) or "it was interrupted"
         raise NotFoldedError(
             f"the fold stopped after {badges:,} badges: {reason}; run it again to fold the rest"

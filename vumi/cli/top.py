@@ -37,7 +37,7 @@ SORTS = {"n": By.NOW, "d": By.TODAY, "m": By.MONTH, "t": By.TOTAL}
 HELP = "n now · d today · m month · t total · q quit"
 
 
-class Quit(Exception):
+class QuitError(Exception):
     """The operator has pressed q."""
 
 
@@ -52,15 +52,15 @@ class Terminal:
         click.echo(f"{HOME}{ends.join(shown)}{END_OF_LINE}{END_OF_SCREEN}", nl=False)
 
     def key(self, seconds: Seconds) -> str:
-        """Wait for a key and return it, or an empty text. Raises `Quit` for q."""
+        """Wait for a key and return it, or an empty text. Raises `QuitError` for q."""
         ready, _, _ = select.select([sys.stdin], [], [], seconds)
         key = os.read(sys.stdin.fileno(), 1).decode("latin-1") if ready else ""
         if ready and (not key or key in QUIT):
-            raise Quit
+            raise QuitError
         return key
 
     def check(self) -> None:
-        """Raise `Quit` if q was pressed while the badges are read."""
+        """Raise `QuitError` if q was pressed while the badges are read."""
         self.key(0)
 
 
@@ -120,7 +120,7 @@ def top(installation: Installation, *, by: str, limit: int, once: bool, as_json:
     try:
         with open_terminal() as terminal:
             follow(installation, By(by), limit, terminal)
-    except (Quit, KeyboardInterrupt):
+    except (QuitError, KeyboardInterrupt):
         return
 
 

@@ -65,7 +65,7 @@ COUNTED: Mapping[str, Counted] = MappingProxyType(
         "fold_lag_seconds": Counted(
             "vumi_fold_delay_seconds", "Age of the oldest removed marker in each batch of folds."
         ),
-        "events_fired": ATTEMPTS(("delivered",)),
+        "events_delivered": ATTEMPTS(("delivered",)),
         "attempts_failed": ATTEMPTS(("repeated",)),
         "events_failed": ATTEMPTS(("failed",)),
         "event_lateness_seconds": Counted(

@@ -27,7 +27,7 @@ from vumi.server.bodies import BodyExpected, Read
 from vumi.server.client_limits import network_of
 from vumi.server.fair_queue import FairQueue
 from vumi.storage.commits import InOneCommit
-from vumi.storage.database import Corrupt
+from vumi.storage.database import CorruptFileError
 
 COMMIT_SECONDS = 0.002
 """The time in which a commit takes requests. Nothing else is answered meanwhile."""
@@ -152,7 +152,7 @@ class CommonCommits:
         try:
             return self._in_one_commit(partial(self._route, request))
         except StorageError as error:
-            if isinstance(error, Corrupt) and request.path == HEALTH:
+            if isinstance(error, CorruptFileError) and request.path == HEALTH:
                 # The route would answer 200, because reads continue.
                 return errors.unavailable("the file is corrupt: see the log")
             # Without a commit around it, the route meets the same error and answers it.

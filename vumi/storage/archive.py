@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import check_object_name
 
 FOLDER = "archive"
@@ -20,7 +20,7 @@ class FolderArchive:
     """A `ports.Archive` in one folder, which is created when needed. Only one thread may put.
 
     An object survives a power cut once `put` has returned. An error of the disk raises
-    `Unavailable`, because the same put works after the disk is repaired.
+    `UnavailableError`, because the same put works after the disk is repaired.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,7 +36,7 @@ class FolderArchive:
                 sync_folder(folder)
 
     def read_all(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the name and the content of each object. Raises `Unavailable`."""
+        """Yield the name and the content of each object. Raises `UnavailableError`."""
         with _translate_errors():
             for file in sorted(self._folder.rglob("*")):
                 if file.is_file() and not file.name.startswith("."):
@@ -73,4 +73,4 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(f"the archive failed: {error}") from error
+        raise UnavailableError(f"the archive failed: {error}") from error

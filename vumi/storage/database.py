@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chalicelib import telemetry
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import Job, Writer, nested
 from vumi.storage.file_format import FORMAT, FileFormat, version_of
@@ -61,7 +61,7 @@ PARTS_AT_ONCE = 100
 """Parts in one commit of `map_in_commits`: a few milliseconds, because visitors wait for it."""
 
 
-class Corrupt(Refused):
+class CorruptFileError(StorageRefusedError):
     """The file is corrupt. The message names the document that says how to restore it."""
 
 
@@ -72,7 +72,7 @@ class _CorruptFileError(sqlite3.DatabaseError):
 
 
 class Database:
-    """One open file. Its methods raise `Unavailable` or `Refused` in place of SQLite's errors.
+    """One open file. Its methods raise errors of storage in place of SQLite's.
 
     After a read or a write has found the file corrupt, nothing is written, because that could
     spread the damage. Reads continue.
@@ -273,18 +273,18 @@ class Database:
 def _make_or_examine(path: Path, file_format: FileFormat, *, migrates: bool) -> None:
     """Make a new file, or examine the existing one, which does not change it.
 
-    Raises `Refused`, `Unavailable` and `sqlite3.Error`.
+    Raises `StorageRefusedError`, `UnavailableError` and `sqlite3.Error`.
     """
     if not path.exists():
         _make_file(path, file_format)
         return
     if path.is_file() and path.stat().st_size == 0:
-        raise Refused(
+        raise StorageRefusedError(
             "it is empty, and vu-mi never leaves it so: restore a backup, or remove it to"
             " begin at 0"
         )
     if not os.access(path, os.W_OK):
-        raise Unavailable("it can't be written; let this user write the file and its folder")
+        raise UnavailableError("it can't be written; let this user write the file and its folder")
     if not has_wal(path) or beside(path, SHM).exists():
         with open_read_only(path) as connection:
             file_format.examine(connection, migrates=migrates)
@@ -293,7 +293,7 @@ def _make_or_examine(path: Path, file_format: FileFormat, *, migrates: bool) -> 
 def _make_file(path: Path, file_format: FileFormat) -> None:
     """Make a file that is complete or absent, even if the process is killed."""
     if has_wal(path):
-        raise Refused(
+        raise StorageRefusedError(
             f"{path.name}{WAL} is there without {path.name}: put that back beside it, or restore a"
             " backup"
         )
@@ -316,7 +316,7 @@ def _replacing(path: Path) -> Iterator[sqlite3.Connection]:
         begun.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise Unavailable(f"{path.name} can't be made: {error}") from error
+        raise UnavailableError(f"{path.name} can't be made: {error}") from error
     finally:
         begun.unlink(missing_ok=True)
 
@@ -330,7 +330,7 @@ def _translate_errors() -> Iterator[None]:
         raise to_storage_error(error) from error
 
 
-def to_storage_error(error: sqlite3.Error) -> Unavailable | Refused:
+def to_storage_error(error: sqlite3.Error) -> UnavailableError | StorageRefusedError:
     """Return the error for an error of SQLite, with the advice about it.
 
     A full disk or a locked file may recover; a corrupt file or a wrong statement will not.
@@ -339,8 +339,8 @@ def to_storage_error(error: sqlite3.Error) -> Unavailable | Refused:
     advice = ADVICE.get(code)
     message = f"SQLite: {error}; {advice}" if advice else f"SQLite: {error}"
     if code in BROKEN:
-        return Corrupt(message)
-    return (Unavailable if code in TRANSIENT else Refused)(message)
+        return CorruptFileError(message)
+    return (UnavailableError if code in TRANSIENT else StorageRefusedError)(message)
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -13,7 +13,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from chalicelib import telemetry
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 
 TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
 """The tables of a file of every version."""
@@ -36,21 +36,23 @@ class FileFormat:
         return len(self.migrations)
 
     def examine(self, connection: sqlite3.Connection, *, migrates: bool = False) -> int:
-        """Return the version of a file. Raises `Refused` if this program can't use it.
+        """Return the version of a file. Raises `StorageRefusedError` if this program can't use it.
 
         An older file is refused too, unless the caller migrates it.
         """
         version = version_of(connection)
         if version > self.version:
-            raise Refused(
+            raise StorageRefusedError(
                 f"the file has format {version}, this program knows {self.version}: run a newer"
                 " vu-mi"
             )
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
         if not version or not tables >= TABLES:
-            raise Refused("it is a SQLite file, but not one of vu-mi: set DATA to another folder")
+            raise StorageRefusedError(
+                "it is a SQLite file, but not one of vu-mi: set DATA to another folder"
+            )
         if version < self.version and not migrates:
-            raise Refused(
+            raise StorageRefusedError(
                 f"the file has format {version}, this program knows {self.version}: `vumi serve`"
                 " migrates the file of DATA, and `vumi restore` that of a backup"
             )

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from chalicelib import telemetry
 from chalicelib.storage import ports
-from chalicelib.storage.errors import Unavailable
-from chalicelib.storage.ports import NotSent, check_delay
+from chalicelib.storage.errors import UnavailableError
+from chalicelib.storage.ports import NotSentError, check_delay
 from chalicelib.units import Seconds
 from vumi.storage.database import Database
 
@@ -88,8 +88,8 @@ class SqliteQueue:
     def send_all(self, messages: Sequence[ports.Message]) -> None:
         try:
             self._send(messages)
-        except Unavailable as unavailable:
-            raise NotSent(messages, str(unavailable)) from unavailable
+        except UnavailableError as unavailable:
+            raise NotSentError(messages, str(unavailable)) from unavailable
 
     def _send(self, messages: Sequence[ports.Message]) -> None:
         for message in messages:

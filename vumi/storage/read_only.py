@@ -11,7 +11,7 @@ from pathlib import Path
 from shutil import copyfile
 from urllib.parse import quote
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 
 WAL = "-wal"
 SHM = "-shm"
@@ -35,7 +35,8 @@ def open_read_only(path: Path) -> AbstractContextManager[sqlite3.Connection]:
 
     SQLite's locks keep the moment of the first query. With a WAL, SQLite reads it through its index
     (`-shm`). Without one, SQLite makes both files and removes them again, so both the file and its
-    folder must be writable. Otherwise nothing is locked. Raises `sqlite3.Error` and `Unavailable`.
+    folder must be writable. Otherwise nothing is locked.
+    Raises `sqlite3.Error` and `UnavailableError`.
     Source: sqlite.org, "Write-Ahead Logging", "Read-Only Databases".
     """
     if beside(path, WAL).exists() and beside(path, SHM).exists():
@@ -47,14 +48,14 @@ def open_read_only(path: Path) -> AbstractContextManager[sqlite3.Connection]:
 
 @contextmanager
 def open_without_locks(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file, or a copy. Raises `sqlite3.Error`, and `Unavailable` if the file changes."""
+    """Open the file, or a copy. Raises `sqlite3.Error`; `UnavailableError` if the file changes."""
     before = _read_stamps(path)
     try:
         with _open_copy(path) if has_wal(path) else _open(path, "immutable=1") as connection:
             yield connection
     finally:
         if _read_stamps(path) != before:
-            raise Unavailable(f"{path} changed while it was read; try again")
+            raise UnavailableError(f"{path} changed while it was read; try again")
 
 
 @contextmanager

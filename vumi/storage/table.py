@@ -18,7 +18,7 @@ from chalicelib.counting import keys
 from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import (
-    ConditionFailed,
+    ConditionFailedError,
     Delete,
     Put,
     Update,
@@ -161,7 +161,7 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
         if not holds(write.condition, before.get(write.key))
     }
     if failed:
-        raise ConditionFailed(failed)
+        raise ConditionFailedError(failed)
     after = [
         write.item if isinstance(write, Put) else updated(write, before.get(write.key))
         for write in writes

@@ -26,9 +26,9 @@ from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 
-TIMERS_QUEUE = "vu-mi-timers"
+DELIVERY_QUEUE = "vu-mi-deliveries"
 MILESTONES_QUEUE = "vu-mi-milestones"
-DELIVERY = "fire_timers"
+DELIVERY = "deliver_events"
 """The name of the Lambda function that delivers events; on one machine, log lines have it too."""
 SWEEP_SECONDS = 60.0
 MIN_REST_SECONDS = 0.005
@@ -57,7 +57,7 @@ class ProcessClaims:
 def find_queue(body: str) -> str:
     """Return the queue of a delivery: strangers' webhooks wait apart from the operator's events."""
     is_milestone = event_id_in(body).startswith(milestones.EVENT)
-    return MILESTONES_QUEUE if is_milestone else TIMERS_QUEUE
+    return MILESTONES_QUEUE if is_milestone else DELIVERY_QUEUE
 
 
 def sweep_step(resources: EventResources) -> Seconds:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from chalicelib import telemetry
 from chalicelib.units import Seconds
-from vumi.storage.database import Corrupt
+from vumi.storage.database import CorruptFileError
 
 AFTER_ERROR_SECONDS = 1.0
 AFTER_CORRUPT_SECONDS = 60.0
@@ -60,7 +60,7 @@ class Loop:
     def _once(self) -> Seconds:
         try:
             return self._step()
-        except Corrupt as corrupt:
+        except CorruptFileError as corrupt:
             telemetry.event(logging.WARNING, "loop_paused", reason=str(corrupt))
             self._stopping.wait(AFTER_CORRUPT_SECONDS)
             return 0.0

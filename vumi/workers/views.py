@@ -13,7 +13,7 @@ from chalicelib import telemetry
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.counting.view import View, ViewMessages
 from chalicelib.limits import Room
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records
 from vumi.resources import StandaloneResources
@@ -81,7 +81,7 @@ class ViewWorker:
             raise
         except Exception as error:  # the requests are answered alone, and their views are messages
             telemetry.event(logging.ERROR, "views_not_stored", views=len(views))
-            raise Unavailable("the views of a commit were not stored") from error
+            raise UnavailableError("the views of a commit were not stored") from error
 
     def _store(self, views: Sequence[View]) -> set[View]:
         failed = store_views(views, self._resources)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.aws.attribute_values import decode, decode_item, encode, encode_item
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, Value
 
 NUMBERS = st.integers(min_value=-(10**38) + 1, max_value=10**38 - 1)
@@ -44,13 +44,13 @@ def test_the_wire_form_equals_that_of_boto3(value: Value) -> None:
 def test_an_unsupported_value_is_refused_at_any_depth(value: Any) -> None:
     holders: list[Any] = [value, [value], {"name": value}, {"name": ["x", {"deep": value}]}]
     for holder in holders:
-        with pytest.raises(Refused, match="a table holds str, int, lists and maps"):
+        with pytest.raises(StorageRefusedError, match="a table holds str, int, lists and maps"):
             encode(holder)
 
 
 def test_a_map_with_keys_that_are_not_texts_is_refused() -> None:
     numbered: Any = {1: "x"}
-    with pytest.raises(Refused, match="keys of a map are texts, not 1"):
+    with pytest.raises(StorageRefusedError, match="keys of a map are texts, not 1"):
         encode([numbered])
 
 
@@ -70,7 +70,7 @@ def test_a_map_with_keys_that_are_not_texts_is_refused() -> None:
 )
 def test_a_type_that_this_program_never_writes_is_refused(foreign: dict[str, Any]) -> None:
     for held in (foreign, {"L": [foreign]}, {"M": {"name": foreign}}):
-        with pytest.raises(Refused, match="not written by this program"):
+        with pytest.raises(StorageRefusedError, match="not written by this program"):
             decode(held)
 
 

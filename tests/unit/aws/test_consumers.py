@@ -15,16 +15,16 @@ from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import (
     archive_entries,
-    distribute_timers,
-    fire_timers,
+    deliver_events,
+    distribute_events,
     fold_views,
     put_views,
-    sweep_timers,
+    sweep_events,
 )
 from chalicelib.counting import keys
 from chalicelib.events import schedule
 from chalicelib.events.event import Status, message
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.writes import Write
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events
@@ -96,7 +96,7 @@ def refuse(*partitions: str) -> Callable[[Any], None]:
     def step(writes: tuple[Write, ...]) -> None:
         for write in writes:
             if write.key.pk in partitions:
-                raise Refused("no right")
+                raise StorageRefusedError("no right")
 
     return step
 
@@ -127,7 +127,7 @@ def test_an_event_is_delivered_despite_a_malformed_message(world: World, body: o
         schedule.accept(an_event(name), world.table, FakeQueue(), AT)
     world.table = FaultyTable(world.table, before_write=refuse("TIMER#b"))
     bodies = {"bad": body, "m-a": message("a"), "m-b": message("b")}
-    assert fire_timers(events.sqs_event(bodies), None) == again("bad", "m-b")
+    assert deliver_events(events.sqs_event(bodies), None) == again("bad", "m-b")
     assert schedule.read(world.table, "a").status is Status.SUCCESS
 
 
@@ -135,20 +135,20 @@ def test_the_events_of_a_group_are_enqueued_and_only_a_malformed_group_is_return
     world: World,
 ) -> None:
     groups = {"bad": '{"events": [["a"]]}', "good": json.dumps({"events": [["a", AT]]})}
-    assert distribute_timers(events.sqs_event(groups), None) == again("bad")
+    assert distribute_events(events.sqs_event(groups), None) == again("bad")
     assert world.delivery_queue.bodies == [message("a")]
-    world.delivery_queue.failure = Unavailable("no queue")
-    assert distribute_timers(events.sqs_event(groups), None) == again("bad", "good")
+    world.delivery_queue.failure = UnavailableError("no queue")
+    assert distribute_events(events.sqs_event(groups), None) == again("bad", "good")
 
 
 def test_a_sweep_returns_the_number_of_events_and_fails_with_its_storage(world: World) -> None:
-    assert sweep_timers(events.tick(), None) == {"sent": 0, "overdue": 0}
+    assert sweep_events(events.tick(), None) == {"sent": 0, "overdue": 0}
     schedule.accept(an_event("overdue", AT - 120_000), world.table, FakeQueue(), 0)
-    assert sweep_timers(events.tick(), None) == {"sent": 1, "overdue": 1}
+    assert sweep_events(events.tick(), None) == {"sent": 1, "overdue": 1}
     schedule.accept(an_event("late", AT - 120_000), world.table, FakeQueue(), 0)
-    world.distribution_queue.failure = Unavailable("no queue")
-    with pytest.raises(Unavailable):
-        sweep_timers(events.tick(), None)
+    world.distribution_queue.failure = UnavailableError("no queue")
+    with pytest.raises(UnavailableError):
+        sweep_events(events.tick(), None)
 
 
 # ---- the stream
@@ -200,7 +200,9 @@ def entry(sequence: int, days: int = 0) -> dict[str, Any]:
     return entry_record(Entry(ulid_of(NOON, f"{sequence:016}"), posting, at), ALICE, sequence)
 
 
-@pytest.mark.parametrize("failure", [Unavailable("slow down"), Refused("no such bucket")])
+@pytest.mark.parametrize(
+    "failure", [UnavailableError("slow down"), StorageRefusedError("no such bucket")]
+)
 def test_entries_that_are_not_archived_are_returned_from_the_lowest_sequence_number(
     world: World, failure: StorageError
 ) -> None:
@@ -233,8 +235,8 @@ def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_is_returned(
     world: World,
 ) -> None:
     """It may have no sequence number to return."""
-    world.archive.failure, world.archive.failing = Unavailable("slow down"), "malformed"
-    with pytest.raises(Unavailable):
+    world.archive.failure, world.archive.failing = UnavailableError("slow down"), "malformed"
+    with pytest.raises(UnavailableError):
         archive(entry(1), {})
     world.archive.failure = None
     assert archive(entry(1), {}) == DONE
@@ -266,8 +268,8 @@ class Context:
     [
         (put_views, events.sqs_event({"bad": "{"}), "put_views"),
         (fold_views, events.stream_event([{"eventName": "REMOVE"}]), "fold_views"),
-        (distribute_timers, events.sqs_event({"bad": "{"}), "distribute_timers"),
-        (fire_timers, events.sqs_event({"bad": "{"}), "fire_timers"),
+        (distribute_events, events.sqs_event({"bad": "{"}), "distribute_events"),
+        (deliver_events, events.sqs_event({"bad": "{"}), "deliver_events"),
         (archive_entries, events.stream_event([{}]), "archive_entries"),
     ],
 )

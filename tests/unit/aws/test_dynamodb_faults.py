@@ -13,10 +13,10 @@ from types_boto3_dynamodb import DynamoDBClient
 from chalicelib.aws.attribute_values import decode_item, encode_item, encode_key
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key, key_of
-from chalicelib.storage.ports import NotStored, Table
-from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update, Write
+from chalicelib.storage.ports import NotStoredError, Table
+from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put, Update, Write
 from simulation.aws_clients import FakeClient, Request, cancelled, client_error, script
 from simulation.clocks import FakeTime
 
@@ -79,7 +79,7 @@ def test_a_temporary_fault_is_retried_with_longer_and_longer_waits(
 def test_a_fault_that_lasts_is_unavailable(operation: str) -> None:
     ask, _ = ASKING[operation]
     client = script(*[THROTTLED] * 3)
-    with pytest.raises(Unavailable, match="ProvisionedThroughputExceeded"):
+    with pytest.raises(UnavailableError, match="ProvisionedThroughputExceeded"):
         ask(table_on(client))
     assert len(client.calls) == 3
 
@@ -88,7 +88,7 @@ def test_a_fault_that_lasts_is_unavailable(operation: str) -> None:
 def test_a_permanent_fault_is_refused_immediately(operation: str) -> None:
     ask, _ = ASKING[operation]
     client, time = script(client_error("ValidationException")), FakeTime()
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         ask(table_on(client, time))
     assert (len(client.calls), time.slept) == (1, [])
 
@@ -171,7 +171,7 @@ def test_only_the_page_that_was_throttled_is_retried() -> None:
 
 def test_a_condition_that_fails_after_a_throttle_has_failed() -> None:
     client = script(THROTTLED, client_error("ConditionalCheckFailedException", **FOUND))
-    with pytest.raises(ConditionFailed):
+    with pytest.raises(ConditionFailedError):
         table_on(client).write(Delete(KEY, condition=attr("x") == 1))
     assert len(client.calls) == 2
 
@@ -208,7 +208,7 @@ def test_failed_conditions_have_their_items_by_position() -> None:
     failed = {"Code": "ConditionalCheckFailed", "Item": FOUND["Item"]}
     gone = {"Code": "ConditionalCheckFailed"}
     client = script(cancelled("None", failed, "None", gone))
-    with pytest.raises(ConditionFailed) as raised:
+    with pytest.raises(ConditionFailedError) as raised:
         table_on(client).write(*FOUR)
     assert raised.value.items == {1: {"PK": "USER#octocat", "SK": "USER", "count": 7}, 3: None}
     assert len(client.calls) == 1
@@ -227,7 +227,7 @@ def test_a_conflict_or_a_throttle_hides_the_conditions(hiding: str) -> None:
 def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
     conflict = cancelled("None", "TransactionConflict", "None", "None")
     client = script(conflict, cancelled("None", "ConditionalCheckFailed", "None", "None"))
-    with pytest.raises(ConditionFailed) as raised:
+    with pytest.raises(ConditionFailedError) as raised:
         table_on(client).write(*FOUR)
     assert raised.value.items == {1: None}
 
@@ -243,7 +243,7 @@ def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
 )
 def test_a_permanently_cancelled_transaction_is_refused_immediately(error: Exception) -> None:
     client = script(error)
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table_on(client).write(*FOUR)
     assert len(client.calls) == 1
 
@@ -265,7 +265,7 @@ def test_an_unsupported_write_is_refused_before_sending(
     writes: tuple[Write, ...],
 ) -> None:
     client = script()
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         table_on(client).write(*writes)
     assert client.calls == []
 
@@ -322,7 +322,7 @@ def test_only_unprocessed_keys_are_requested_again() -> None:
 
 def test_keys_that_stay_unprocessed_do_not_count_as_missing() -> None:
     reads = Reads(views(3), leave=lambda _, keys: keys[-1:])
-    with pytest.raises(Unavailable, match="left unprocessed by DynamoDB"):
+    with pytest.raises(UnavailableError, match="left unprocessed by DynamoDB"):
         table_on(reads.client).get_all([key_of(one) for one in views(3)])
     assert reads.sizes == [3, 1, 1]
 
@@ -392,7 +392,7 @@ def test_only_a_throttled_batch_is_sent_again() -> None:
 
 def test_batches_that_stay_throttled_are_not_stored() -> None:
     client = script(THROTTLED, OK, THROTTLED, THROTTLED)
-    with pytest.raises(NotStored) as raised:
+    with pytest.raises(NotStoredError) as raised:
         table_on(client).put_all(views(30))
     assert raised.value.items == views(25)
 
@@ -402,7 +402,7 @@ def test_in_a_refused_batch_only_the_invalid_item_is_not_stored(place: int) -> N
     refusal = client_error("ValidationException")
     blamed = view(place)
     batches = Batches(refuse=lambda item: refusal if item == blamed else None)
-    with pytest.raises(NotStored, match="ValidationException") as raised:
+    with pytest.raises(NotStoredError, match="ValidationException") as raised:
         table_on(batches.client).put_all(views(30))
     assert raised.value.items == [blamed]
     others = [item for item in views(30) if item != blamed]
@@ -437,7 +437,7 @@ def test_every_item_is_either_stored_or_named(count: int, refused: set[int], cha
     missing: list[Item] = []
     try:
         table_on(batches.client).put_all(views(count))
-    except NotStored as failure:
+    except NotStoredError as failure:
         missing = failure.items
     assert {key_of(i) for i in missing} == {key_of(i) for i in views(count)} - {
         key_of(i) for i in batches.stored

@@ -14,9 +14,9 @@ from botocore.exceptions import (
 )
 
 from chalicelib.aws.errors import code_of, meaning, translate_errors
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
-from chalicelib.storage.ports import NotStored
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
+from chalicelib.storage.ports import NotStoredError
+from chalicelib.storage.writes import ConditionFailedError
 from simulation.aws_clients import client_error
 
 URL = "https://dynamodb.us-east-1.amazonaws.com/"
@@ -25,15 +25,15 @@ URL = "https://dynamodb.us-east-1.amazonaws.com/"
 @pytest.mark.parametrize(
     ("code", "status", "kind"),
     [
-        ("ProvisionedThroughputExceededException", 400, Unavailable),
-        ("TransactionConflictException", 400, Unavailable),
-        ("RequestThrottled", 400, Unavailable),
-        ("Unheard", 500, Unavailable),
-        ("Unheard", 499, Refused),
-        ("ValidationException", 400, Refused),
-        ("AccessDeniedException", 400, Refused),
-        ("AWS.SimpleQueueService.NonExistentQueue", 400, Refused),
-        ("", 400, Refused),
+        ("ProvisionedThroughputExceededException", 400, UnavailableError),
+        ("TransactionConflictException", 400, UnavailableError),
+        ("RequestThrottled", 400, UnavailableError),
+        ("Unheard", 500, UnavailableError),
+        ("Unheard", 499, StorageRefusedError),
+        ("ValidationException", 400, StorageRefusedError),
+        ("AccessDeniedException", 400, StorageRefusedError),
+        ("AWS.SimpleQueueService.NonExistentQueue", 400, StorageRefusedError),
+        ("", 400, StorageRefusedError),
     ],
 )
 def test_throttles_conflicts_and_faults_of_the_service_are_unavailable_and_others_refused(
@@ -56,12 +56,12 @@ def test_a_code_is_read_without_the_namespace_before_it(code: str, name: str) ->
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (EndpointConnectionError(endpoint_url=URL), Unavailable),
-        (ReadTimeoutError(endpoint_url=URL), Unavailable),
-        (ConnectionClosedError(endpoint_url=URL), Unavailable),
-        (SSLError(endpoint_url=URL, error=OSError("handshake")), Unavailable),
-        (NoCredentialsError(), Refused),
-        (ParamValidationError(report="Key is missing"), Refused),
+        (EndpointConnectionError(endpoint_url=URL), UnavailableError),
+        (ReadTimeoutError(endpoint_url=URL), UnavailableError),
+        (ConnectionClosedError(endpoint_url=URL), UnavailableError),
+        (SSLError(endpoint_url=URL, error=OSError("handshake")), UnavailableError),
+        (NoCredentialsError(), StorageRefusedError),
+        (ParamValidationError(report="Key is missing"), StorageRefusedError),
     ],
 )
 def test_an_unreachable_service_is_unavailable_and_a_call_that_could_not_be_made_refused(
@@ -73,7 +73,13 @@ def test_an_unreachable_service_is_unavailable_and_a_call_that_could_not_be_made
 
 @pytest.mark.parametrize(
     "error",
-    [Unavailable("x"), Refused("x"), NotStored([], "x"), ConditionFailed({0: None}), KeyError("x")],
+    [
+        UnavailableError("x"),
+        StorageRefusedError("x"),
+        NotStoredError([], "x"),
+        ConditionFailedError({0: None}),
+        KeyError("x"),
+    ],
 )
 def test_another_error_is_raised_unchanged(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, translate_errors():

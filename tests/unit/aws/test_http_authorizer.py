@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from chalicelib.aws import http_authorizer, resources
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from simulation.aws_events import authorizer_event
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
@@ -34,7 +34,7 @@ def table() -> Iterator[MemoryTable]:
 
 def unreadable(table: MemoryTable) -> FaultyTable:
     def fail(_: str) -> NoReturn:
-        raise Unavailable("throttled")
+        raise UnavailableError("throttled")
 
     return FaultyTable(table, before_read=fail)
 
@@ -81,5 +81,5 @@ def test_an_unreadable_table_is_a_failure_which_api_gateway_does_not_cache(
 ) -> None:
     resources.use(GivenResources(unreadable(table), settings=SETTINGS))
     assert ask(f"Bearer {BOOTSTRAP}") != REFUSED
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         ask(f"Bearer {TOKEN}")

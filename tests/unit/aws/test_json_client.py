@@ -17,7 +17,7 @@ from chalicelib.aws.connections import HttpReply
 from chalicelib.aws.errors import meaning, translate_errors
 from chalicelib.aws.json_client import JsonClient, endpoint_of, json_client
 from chalicelib.settings import SettingsError
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 
 ENVIRONMENT = {
     "AWS_REGION": "eu-west-1",
@@ -190,14 +190,14 @@ def test_a_damaged_answer_is_unavailable() -> None:
     damaged = HttpReply(200, {"x-amz-crc32": "1"}, b"{}")
     with pytest.raises(ChecksumError, match="crc32"):
         client(Recorder(damaged)).query()
-    with pytest.raises(Unavailable), translate_errors():
+    with pytest.raises(UnavailableError), translate_errors():
         client(Recorder(damaged)).query()
 
 
 def test_an_error_of_a_proxy_is_unavailable() -> None:
     """It has no JSON."""
     proxy = HttpReply(503, {}, b"<html>Service Unavailable</html>")
-    with pytest.raises(Unavailable, match=r"An error occurred \(503\)"), translate_errors():
+    with pytest.raises(UnavailableError, match=r"An error occurred \(503\)"), translate_errors():
         client(Recorder(proxy)).query()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.aws.s3 import S3Archive
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from simulation.aws_clients import client_error, script
 from simulation.clocks import FakeTime
 
@@ -22,13 +22,13 @@ def test_a_put_that_s3_throttles_is_retried() -> None:
 
 def test_a_put_that_always_fails_is_unavailable() -> None:
     client = script(SLOW_DOWN, SLOW_DOWN)
-    with pytest.raises(Unavailable, match="SlowDown"):
+    with pytest.raises(UnavailableError, match="SlowDown"):
         S3Archive(client, "bucket", FakeTime().retry(attempts=2)).put("a", b"")
 
 
 @pytest.mark.parametrize(("code", "status"), [("NoSuchBucket", 404), ("AccessDenied", 403)])
 def test_a_missing_or_closed_bucket_is_refused_immediately(code: str, status: int) -> None:
     client = script(client_error(code, status))
-    with pytest.raises(Refused, match=code):
+    with pytest.raises(StorageRefusedError, match=code):
         S3Archive(client, "bucket", FakeTime().retry()).put("a", b"")
     assert len(client.calls) == 1

@@ -9,7 +9,7 @@ from botocore.exceptions import NoCredentialsError, ReadTimeoutError
 from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from simulation.aws_clients import FakeClient, client_error, script
 from simulation.clocks import FakeTime
 
@@ -32,7 +32,7 @@ def test_a_message_is_sent_once_with_its_delay(delay: int) -> None:
 @pytest.mark.parametrize("delay", [-1, 901])
 def test_a_delay_beyond_the_limits_of_sqs_is_refused_before_sending(delay: int) -> None:
     client = script()
-    with pytest.raises(Refused, match=f"0 to 900 seconds, not {delay}"):
+    with pytest.raises(StorageRefusedError, match=f"0 to 900 seconds, not {delay}"):
         queue(client).send("body", delay=delay)
     assert client.calls == []
 
@@ -53,7 +53,7 @@ def test_a_temporary_fault_is_retried_after_a_wait(fault: Exception) -> None:
 
 def test_a_fault_that_lasts_is_unavailable() -> None:
     client = script(*[client_error("RequestThrottled")] * 3)
-    with pytest.raises(Unavailable, match="RequestThrottled"):
+    with pytest.raises(UnavailableError, match="RequestThrottled"):
         queue(client).send("body")
     assert len(client.calls) == 3
 
@@ -67,6 +67,6 @@ def test_a_fault_that_lasts_is_unavailable() -> None:
 )
 def test_a_permanent_fault_is_refused_immediately(fault: Exception) -> None:
     client, time = script(fault), FakeTime()
-    with pytest.raises(Refused):
+    with pytest.raises(StorageRefusedError):
         queue(client, time).send("body")
     assert (len(client.calls), time.slept) == (1, [])

@@ -17,7 +17,7 @@ from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES
 from chalicelib.http import query
 from chalicelib.http.errors import BadRequestError
 from chalicelib.pages.badge_routes import BadgeOptions
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 
 TEXTS = {"label", "message", "color", "labelColor", "style", "namedLogo", "logoSvg", "logoColor"}
 KEYS = TEXTS | {"schemaVersion", "isError", "logoSize", "cacheSeconds"}
@@ -90,8 +90,8 @@ def test_an_own_logo_is_a_document_with_its_colour() -> None:
     ("failure", "text"),
     [
         (BadRequestError("style: give flat"), "style: give flat"),
-        (Unavailable("no answer"), "unavailable: try again"),
-        (Refused("no right"), "unavailable: try again"),
+        (UnavailableError("no answer"), "unavailable: try again"),
+        (StorageRefusedError("no right"), "unavailable: try again"),
         (KeyError("id"), "internal error: try again"),
     ],
 )

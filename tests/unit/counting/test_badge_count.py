@@ -11,7 +11,7 @@ from chalicelib.counting.badge_count import READ_UNIT_BYTES, Count, page_size
 from chalicelib.counting.summary import Day, Summary
 from chalicelib.counting.view import View, ViewMessages
 from chalicelib.settings import HOT_VIEWS as HOT
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -302,7 +302,9 @@ def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> None:
     badge_count.take(one, ViewMessages(queue), lambda: counting(table, NOON))
 
 
-@pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no such queue")])
+@pytest.mark.parametrize(
+    "failure", [UnavailableError("throttled"), StorageRefusedError("no such queue")]
+)
 def test_a_view_that_the_queue_fails_is_stored_directly_with_its_marker(
     table: SqliteTable, failure: StorageError
 ) -> None:
@@ -314,7 +316,7 @@ def test_a_view_that_the_queue_fails_is_stored_directly_with_its_marker(
 def test_a_view_that_queue_and_table_fail_is_an_error_for_its_visitor_and_never_shown(
     table: SqliteTable,
 ) -> None:
-    broken = FaultyTable(table, before_put=raising(Unavailable("the table")))
-    with pytest.raises(Unavailable, match="the table"):
-        take(broken, view(), FakeQueue(Unavailable("the queue")))
+    broken = FaultyTable(table, before_put=raising(UnavailableError("the table")))
+    with pytest.raises(UnavailableError, match="the table"):
+        take(broken, view(), FakeQueue(UnavailableError("the queue")))
     assert shown(table) == 0

@@ -12,7 +12,7 @@ from chalicelib.counting import keys
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.counting.view import View
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON, Clock
@@ -63,7 +63,7 @@ def refusing(*partitions: str) -> Callable[[Sequence[Write]], None]:
     def step(writes: Sequence[Write]) -> None:
         for write in writes:
             if write.key.pk in partitions:
-                raise Refused(f"no right to {write.key.pk}")
+                raise StorageRefusedError(f"no right to {write.key.pk}")
 
     return step
 
@@ -118,7 +118,7 @@ def test_a_badge_with_an_overdue_fold_is_folded_if_a_view_requests_it(
     assert (shown(table), shown(table, "hubot")) == (4, 3)
 
 
-@pytest.mark.parametrize("failure", [Unavailable("no answer"), TypeError("no number")])
+@pytest.mark.parametrize("failure", [UnavailableError("no answer"), TypeError("no number")])
 def test_a_badge_that_can_not_be_folded_early_delays_no_view(
     world: World,
     table: SqliteTable,
@@ -166,7 +166,8 @@ def test_of_the_removals_of_one_badge_the_last_mark_is_folded_once(
 
 
 @pytest.mark.parametrize(
-    "failure", [Unavailable("throttled"), Refused("no right"), RuntimeError("a bug")]
+    "failure",
+    [UnavailableError("throttled"), StorageRefusedError("no right"), RuntimeError("a bug")],
 )
 def test_a_badge_that_is_not_folded_has_its_marker_put_again_and_is_not_returned(
     world: World,

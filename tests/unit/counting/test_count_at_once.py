@@ -10,10 +10,10 @@ from chalicelib.counting import count_at_once, keys
 from chalicelib.counting.count_at_once import AT_ONCE, HOT_SECONDS, TRIES
 from chalicelib.counting.summary import HOURS, hour_of
 from chalicelib.counting.view import View
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Update, Write
+from chalicelib.storage.writes import ConditionFailedError, Update, Write
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
@@ -248,7 +248,7 @@ def test_a_count_that_is_always_overtaken_fails_and_counts_nothing(table: Table)
 
     overtaken = FaultyTable(table, before_write=meanwhile)
     with pytest.raises(
-        Unavailable, match=f"^octocat was changed by {TRIES} other writes; try again$"
+        UnavailableError, match=f"^octocat was changed by {TRIES} other writes; try again$"
     ):
         count(overtaken, views(2))
     assert len(overtaken.written) == TRIES
@@ -256,6 +256,6 @@ def test_a_count_that_is_always_overtaken_fails_and_counts_nothing(table: Table)
 
 
 def test_the_last_try_may_succeed(table: Table) -> None:
-    failed = ConditionFailed({0: None})
+    failed = ConditionFailedError({0: None})
     lucky = FaultyTable(table, before_write=raising(*[failed] * (TRIES - 1)))
     assert count(lucky, views(2)) == 2

@@ -12,10 +12,10 @@ from chalicelib.counting import keys
 from chalicelib.counting.folding import MAX_VIEWS, TRIES, BadgeFold
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value, number
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -356,7 +356,7 @@ def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
 
     raced = FaultyTable(table, before_write=other)
     with pytest.raises(
-        Unavailable, match=f"^octocat was changed by {TRIES} other writes; try again$"
+        UnavailableError, match=f"^octocat was changed by {TRIES} other writes; try again$"
     ):
         fold_at(raced, AFTER_GRACE)
     assert len(raced.written) == TRIES
@@ -367,7 +367,7 @@ def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
 def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: MemoryTable) -> None:
     """The days are 12 steps, and one step is tried 10 times."""
     put_views(table, *(AT_NOON + day * DAY * 1000 for day in range(12)))
-    failed = ConditionFailed({0: None})
+    failed = ConditionFailedError({0: None})
     lucky = FaultyTable(table, before_write=raising(*[failed] * (TRIES - 1)))
     assert fold(lucky, NOON + 20 * DAY) == 12
     assert len(days(table)) == 11
@@ -375,8 +375,8 @@ def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: Mem
 
 def test_a_failure_is_raised_and_earlier_steps_stay_folded(table: MemoryTable) -> None:
     put_views(table, AT_NOON - DAY * 1000, AT_NOON)
-    faulty = FaultyTable(table, before_write=raising(None, None, Unavailable("throttled")))
-    with pytest.raises(Unavailable):
+    faulty = FaultyTable(table, before_write=raising(None, None, UnavailableError("throttled")))
+    with pytest.raises(UnavailableError):
         fold(faulty, AFTER_GRACE)
     assert summary(table)["count"] == 1
     assert shown(table) == 2
@@ -464,7 +464,7 @@ def test_any_folds_of_any_views_count_each_view_once_and_show_it_always(
 
 def fold_under(fate: str, write: int, table: MemoryTable, now: float) -> None:
     """Fold a badge, one of whose writes meets a fate."""
-    failure = Unavailable(fate) if fate == "lost" else Crash()
+    failure = UnavailableError(fate) if fate == "lost" else Crash()
     step, nothing = at_write(write, failure), raising()
     after = fate in {"lost", "dies after"}
     faulty = FaultyTable(
@@ -474,5 +474,5 @@ def fold_under(fate: str, write: int, table: MemoryTable, now: float) -> None:
     )
     try:
         fold(faulty, now)
-    except (Unavailable, Crash):
+    except (UnavailableError, Crash):
         return

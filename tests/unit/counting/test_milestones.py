@@ -34,7 +34,7 @@ from chalicelib.owners import changing, claiming, deleting, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.errors import ReachedError
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
@@ -278,7 +278,7 @@ def test_of_two_concurrent_writes_one_reaches_a_milestone(
 def test_an_event_that_the_queue_refuses_is_left_to_the_sweep(world: World) -> None:
     world.set(3)
     world.take(3)
-    world.queue.failure = Unavailable("down")
+    world.queue.failure = UnavailableError("down")
     assert (world.fold(), world.sent(), world.queued()) == (3, [3], [])
 
 

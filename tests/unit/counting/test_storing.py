@@ -8,9 +8,9 @@ import pytest
 
 from chalicelib.counting import keys
 from chalicelib.counting.storing import InBetweenError
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, key_of
-from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.ports import NotStoredError, Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -120,7 +120,7 @@ def losing(table: Table, *sort_keys: str) -> Callable[[Sequence[Item]], None]:
         lost = [item for item in items if {item["PK"], item["SK"]} & set(sort_keys)]
         if lost:
             table.put_all([item for item in items if item not in lost])
-            raise NotStored(lost, "throttled")
+            raise NotStoredError(lost, "throttled")
 
     return put
 
@@ -132,13 +132,15 @@ def test_a_view_whose_marker_is_not_stored_is_not_put(table: SqliteTable) -> Non
     faulty = FaultyTable(table, before_put=losing(table, MARKER.pk))
     failed = store(faulty, first, again, second, other, now=NOON + 300)
     assert set(failed) == {first, again}
-    assert all(isinstance(reason, NotStored) for reason in failed.values())
+    assert all(isinstance(reason, NotStoredError) for reason in failed.values())
     assert live(table) == [second.ulid, other.ulid]
     assert store(table, *failed) == {}
     assert shown(table) == 4
 
 
-@pytest.mark.parametrize("failure", [Unavailable("out of reach"), Refused("no such table")])
+@pytest.mark.parametrize(
+    "failure", [UnavailableError("out of reach"), StorageRefusedError("no such table")]
+)
 @pytest.mark.parametrize("place", [0, 1], ids=["markers", "views"])
 def test_where_nothing_is_put_every_young_view_fails_with_the_reason(
     table: SqliteTable, failure: Exception, place: int
@@ -153,7 +155,7 @@ def test_where_nothing_is_put_every_young_view_fails_with_the_reason(
     assert (shown(table), shown(table, "hubot")) == (3, 1)
 
 
-@pytest.mark.parametrize("failure", [Unavailable("throttled"), RuntimeError("a bug")])
+@pytest.mark.parametrize("failure", [UnavailableError("throttled"), RuntimeError("a bug")])
 def test_a_badge_that_can_not_be_counted_delays_no_other(
     table: SqliteTable, failure: Exception
 ) -> None:

@@ -10,7 +10,7 @@ from chalicelib.counting import keys
 from chalicelib.counting.summary import Day, Hour, Summary, hour_of, read
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, ConditionFailed, Put, Update
+from chalicelib.storage.writes import Check, ConditionFailedError, Put, Update
 from chalicelib.units import to_milliseconds
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -138,7 +138,7 @@ def test_a_write_succeeds_only_without_another_write_since_the_read(
     write(table, first.unchanged)
     write(table, first.update(NOON, {"base": 5}))
     for late in (second.unchanged, second.update(NOON, {"base": 6})):
-        with pytest.raises(ConditionFailed):
+        with pytest.raises(ConditionFailedError):
             write(table, late)
     assert summary(table)["base"] == 5
 
@@ -214,6 +214,6 @@ def test_a_finished_day_never_replaces_that_of_a_later_version(
         write(table, late.finished_day(in_hour(1, TOMORROW)))
         assert days(table)[TODAY]["version"] == 6
     else:
-        with pytest.raises(ConditionFailed):
+        with pytest.raises(ConditionFailedError):
             write(table, late.finished_day(in_hour(1, TOMORROW)))
         assert days(table)[TODAY] == {"views": 1, "version": 7}

@@ -24,7 +24,7 @@ from deploy.completion import (
 from deploy.stage import Folder
 
 GROUP = "/aws/lambda/vu-mi-chalice-dev-"
-CONSUMERS = ("put_views", "fold_views", "distribute_timers", "fire_timers", "archive_entries")
+CONSUMERS = ("put_views", "fold_views", "distribute_events", "deliver_events", "archive_entries")
 MODEL: Any = botocore.session.get_session().get_service_model("lambda")
 
 
@@ -100,7 +100,7 @@ def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
         settings = client.settings[function]
         assert settings["LoggingConfig"]["LogFormat"] == "JSON"
         assert settings["LoggingConfig"]["LogGroup"] == GROUP + function
-        assert settings.get("RecursiveLoop") == ("Allow" if function == "fire_timers" else None)
+        assert settings.get("RecursiveLoop") == ("Allow" if function == "deliver_events" else None)
     for function in CONSUMERS:
         options = mapping_options(function)
         assert client.settings[uuid_of(function)] == {"UUID": uuid_of(function), **options}

@@ -29,7 +29,7 @@ VIRGINIA = {
 }
 OWN = {
     "environment_variables": {"GRACE_SECONDS": "600"},
-    "lambda_functions": {"fire_timers": {"environment_variables": {"WEBHOOK_SECRETS": "whsec"}}},
+    "lambda_functions": {"deliver_events": {"environment_variables": {"WEBHOOK_SECRETS": "whsec"}}},
     "lambda_memory_size": 1024,
 }
 """The settings of an operator for a stage."""
@@ -103,9 +103,9 @@ def test_chalice_reads_the_names_and_each_function_has_its_own_settings(
     assert folder.path / read.iam_policy_file == folder.policy(function, "dev")
     variables = {setting: VIRGINIA[output] for setting, output in SETTINGS.items()}
     variables |= {"GRACE_SECONDS": "600"}
-    variables |= {"WEBHOOK_SECRETS": "whsec"} if function == "fire_timers" else {}
+    variables |= {"WEBHOOK_SECRETS": "whsec"} if function == "deliver_events" else {}
     assert variables.items() <= read.environment_variables.items()
-    assert ("WEBHOOK_SECRETS" in read.environment_variables) is (function == "fire_timers")
+    assert ("WEBHOOK_SECRETS" in read.environment_variables) is (function == "deliver_events")
     assert read.lambda_timeout == for_all["lambda_timeout"]
     assert read.autogen_policy is False
 

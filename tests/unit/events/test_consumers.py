@@ -16,7 +16,7 @@ from chalicelib.events.event import Event, Status, Target, TargetKind, message
 from chalicelib.events.sweep import CURSOR, SweepResult
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
 from simulation.logs import counting_metrics, logged_events
@@ -77,7 +77,7 @@ def test_every_event_of_a_batch_is_delivered_and_counted(
         accept(world, name, AT - 2_000)
     assert deliver(["a", "b", "c"], world) == set()
     assert {status(world, name) for name in ("a", "b", "c")} == {Status.SUCCESS}
-    assert counted == {"events_fired": 3, "event_lateness_seconds": 6}
+    assert counted == {"events_delivered": 3, "event_lateness_seconds": 6}
 
 
 def test_messages_of_finished_and_unknown_events_are_deleted(world: World) -> None:
@@ -97,7 +97,10 @@ def test_an_event_with_two_messages_in_a_batch_is_delivered_once(world: World) -
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
-        (Unavailable("no"), (logging.WARNING, "event_waits", {"event_id": "a", "reason": "no"})),
+        (
+            UnavailableError("no"),
+            (logging.WARNING, "event_waits", {"event_id": "a", "reason": "no"}),
+        ),
         (OSError("a bug"), (logging.ERROR, "event_not_delivered", {"event_id": "a"})),
     ],
 )
@@ -113,7 +116,9 @@ def test_only_unexpected_faults_are_logged_as_errors(
     assert logged_events(caplog) == [said]
 
 
-@pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no"), OSError("a bug")])
+@pytest.mark.parametrize(
+    "failure", [UnavailableError("throttled"), StorageRefusedError("no"), OSError("a bug")]
+)
 @pytest.mark.parametrize("step", ["claim", "settle"])
 def test_only_the_event_that_fails_at_a_step_is_delivered_again(
     world: World, failure: Exception, step: str
@@ -182,7 +187,7 @@ def test_distribution_enqueues_every_event_of_a_group_for_its_time(world: World)
 def test_a_group_that_the_queue_refuses_is_delivered_again(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.delivery_queue.failure = Unavailable("no queue")
+    world.delivery_queue.failure = UnavailableError("no queue")
     assert distribute([(("a", AT),)], world) == [(("a", AT),)]
     logged = (logging.WARNING, "events_not_distributed", {"reason": "no queue"})
     assert logged_events(caplog) == [logged]
@@ -198,8 +203,8 @@ def test_a_sweep_returns_the_number_of_events(world: World, counted: dict[str, i
 
 
 def test_a_sweep_that_fails_raises_and_leaves_its_cursor(world: World) -> None:
-    world.distribution_queue.failure = Unavailable("no queue")
+    world.distribution_queue.failure = UnavailableError("no queue")
     accept(world, "a")
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         sweep_events(world)
     assert world.table.get(CURSOR) is None

@@ -20,13 +20,13 @@ from chalicelib.events.delivery import (
 )
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
 from chalicelib.outgoing.http_client import CALL_SECONDS
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.scheduled_events import AT, an_event, fire
+from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable
 from vumi.engine import DELIVERY_VISIBILITY_SECONDS
 from vumi.workers.events import ProcessClaims
@@ -58,7 +58,7 @@ class World:
             "schedule": SCHEDULE,
             "jitter": lambda: 0.0,
         }
-        self.firing = EventDelivery(table, self.queue, self._deliver, **(how | settings))
+        self.delivery = EventDelivery(table, self.queue, self._deliver, **(how | settings))
 
     def _deliver(self, event: Event) -> DeliveryResult:
         self.delivered.append(event)
@@ -71,9 +71,9 @@ class World:
 
     def step(self, name: str = "e") -> bool:
         """Handle a message of an event; return whether it led to a delivery."""
-        claimed = self.firing.claim(name)
+        claimed = self.delivery.claim(name)
         if claimed is not None:
-            fire(self.firing, claimed)
+            deliver(self.delivery, claimed)
         return claimed is not None
 
     def read(self, name: str = "e") -> Event:
@@ -231,7 +231,7 @@ def test_every_attempt_is_counted_by_its_outcome(
     assert counted(caplog) == [
         {"attempts_failed": 1},
         {"events_failed": 1},
-        {"events_fired": 1, "event_lateness_seconds": 1_000},
+        {"events_delivered": 1, "event_lateness_seconds": 1_000},
     ]
 
 
@@ -255,7 +255,7 @@ def test_no_attempt_is_early_if_the_clock_is_set_back_during_the_delivery(
     world.now = AT
     with caplog.at_level(logging.INFO, telemetry.metrics.name):
         world.step()
-    assert counted(caplog) == [{"events_fired": 1, "event_lateness_seconds": 0}]
+    assert counted(caplog) == [{"events_delivered": 1, "event_lateness_seconds": 0}]
 
 
 def test_a_claim_whose_answer_was_lost_is_recognized(table: Table) -> None:
@@ -266,7 +266,7 @@ def test_a_claim_whose_answer_was_lost_is_recognized(table: Table) -> None:
     assert world.read().status is Status.SUCCESS
 
 
-@pytest.mark.parametrize("failure", [Unavailable("the answer was lost"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failure", [UnavailableError("the answer was lost"), KeyboardInterrupt()])
 def test_a_claim_without_a_known_result_is_not_held(table: Table, failure: BaseException) -> None:
     """Its answer was lost, or the worker ended. The next worker may deliver."""
 
@@ -278,7 +278,7 @@ def test_a_claim_without_a_known_result_is_not_held(table: Table, failure: BaseE
     world = World(FaultyTable(table, before_write=lose), claims=claims)
     World(table).accept()
     with pytest.raises(type(failure)):
-        world.firing.claim("e")
+        world.delivery.claim("e")
     assert world.read().claim
     assert claims.held_until(world.read(), AT) == 0
 
@@ -357,7 +357,7 @@ def test_the_jitter_is_added_to_a_wait(table: Table) -> None:
 
 def crashed(world: World) -> None:
     """Claim the event as a worker that dies afterwards."""
-    assert world.firing.claim("e") is not None
+    assert world.delivery.claim("e") is not None
 
 
 def test_an_event_whose_worker_died_is_claimed_again_after_the_lease(world: World) -> None:
@@ -386,14 +386,14 @@ def test_a_worker_with_too_little_time_left_does_not_begin(
 ) -> None:
     """Its claim would end before the delivery does, so another worker could begin meanwhile."""
     world.accept()
-    claimed = world.firing.claim("e")
+    claimed = world.delivery.claim("e")
     assert claimed is not None
     world.now += (LEASE_SECONDS - DELIVERY_SECONDS) * 1000 + 1
-    fire(world.firing, claimed)
+    deliver(world.delivery, claimed)
     assert world.delivered == []
     assert logged_events(caplog) == [(logging.WARNING, "claim_too_late", {"event_id": "e"})]
     world.now -= 1
-    fire(world.firing, claimed)
+    deliver(world.delivery, claimed)
     assert len(world.delivered) == 1
 
 
@@ -426,7 +426,7 @@ def test_a_failure_of_the_table_is_raised_so_that_the_message_is_redelivered(
     table: Table, place: int
 ) -> None:
     World(table).accept()
-    fails = before_write(place, lambda: (_ for _ in ()).throw(Unavailable("throttled")))
+    fails = before_write(place, lambda: (_ for _ in ()).throw(UnavailableError("throttled")))
     world = World(FaultyTable(table, before_write=fails))
     with pytest.raises(StorageError):
         world.step()

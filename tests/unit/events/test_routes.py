@@ -15,7 +15,7 @@ from chalicelib.events.event import message
 from chalicelib.http import tokens
 from chalicelib.outgoing.urls import Record
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Update, Write
 from simulation.clocks import NOON
@@ -341,7 +341,7 @@ def test_a_badge_of_an_unknown_event_is_an_error_badge(ask: Ask, name: str) -> N
 class Unreadable(FaultyTable):
     """A table that can't be read."""
 
-    failure: type[Exception] = Unavailable
+    failure: type[Exception] = UnavailableError
 
     def get(self, key: Key) -> Item | None:
         raise self.failure(f"no answer for {key}")
@@ -351,7 +351,7 @@ class Unreadable(FaultyTable):
 
 
 def failing(_: Sequence[Write]) -> None:
-    raise Refused("no such table")
+    raise StorageRefusedError("no such table")
 
 
 def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(

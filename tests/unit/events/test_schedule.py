@@ -19,10 +19,10 @@ from chalicelib.events.schedule import (
     read,
 )
 from chalicelib.events.sweep import AHEAD_SECONDS
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Update, Write
+from chalicelib.storage.writes import ConditionFailedError, Update, Write
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
@@ -73,7 +73,7 @@ def test_an_accepted_event_is_stored_as_it_was_requested_and_indexed_at_its_time
 def test_only_events_that_are_due_soon_are_enqueued(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
-    down = FakeQueue(Unavailable("down"))
+    down = FakeQueue(UnavailableError("down"))
     accept(an_event("far", AT + 10**9), table, down, AT)
     assert caplog.messages == []
     assert accept(an_event("near"), table, down, AT).is_new
@@ -84,9 +84,9 @@ def test_only_events_that_are_due_soon_are_enqueued(
 
 def test_a_conflicting_event_that_is_then_removed_fails_the_request(table: Table) -> None:
     def gone(_: Sequence[Write]) -> None:
-        raise ConditionFailed({0: None})
+        raise ConditionFailedError({0: None})
 
-    with pytest.raises(ConditionFailed):
+    with pytest.raises(ConditionFailedError):
         accept(an_event(), FaultyTable(table, before_write=gone), FakeQueue(), AT)
 
 

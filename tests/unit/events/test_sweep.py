@@ -35,7 +35,7 @@ from chalicelib.events.sweep import (
     group_in,
     sweep,
 )
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Due
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
@@ -159,7 +159,7 @@ class RefusingQueue(FakeQueue):
 
     def send_all(self, messages: Sequence[Message]) -> None:
         if len(self.bodies) == self._takes:
-            raise Unavailable("throttled")
+            raise UnavailableError("throttled")
         super().send_all(messages)
 
 
@@ -171,7 +171,7 @@ def test_an_overdue_event_that_the_queue_refused_is_found_by_the_next_sweep(
     swept(table, AT)
     accept(table, *[AT] * 20)
     queue = RefusingQueue(takes)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         sweep(table, queue, AT + 2 * MINUTE)
     names = {f"e{number}" for number in range(20)}
     assert swept(table, AT + 3 * MINUTE).keys() == names - set(sent(queue))
@@ -294,10 +294,10 @@ def test_many_pages_of_a_shard_are_all_read(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("failing", ["queue", "table"])
 def test_a_sweep_that_fails_leaves_all_events_to_the_next(table: Table, failing: str) -> None:
     accept(table, AT)
-    queue = FakeQueue(Unavailable("down") if failing == "queue" else None)
+    queue = FakeQueue(UnavailableError("down") if failing == "queue" else None)
 
     def fail(_: object) -> None:
-        raise Unavailable("down")
+        raise UnavailableError("down")
 
     faulty = FaultyTable(table, before_write=fail) if failing == "table" else table
     with pytest.raises(StorageError):
@@ -366,7 +366,7 @@ def test_events_sent_by_a_fast_clock_wait_as_long_as_the_queue_can() -> None:
 
 def test_events_that_can_not_be_enqueued_are_returned() -> None:
     with pytest.raises(StorageError):
-        distribute((("a", 1),), FakeQueue(Unavailable("down")), AT)
+        distribute((("a", 1),), FakeQueue(UnavailableError("down")), AT)
 
 
 @pytest.mark.parametrize(
@@ -416,8 +416,8 @@ def test_an_interrupted_sweep_has_sent_the_overdue_events(table: Table) -> None:
     swept(table, AT - 3600 * 1000)
     accept(table, AT - 40 * MINUTE, AT - MINUTE, AT, AT + MINUTE, AT + 4 * MINUTE)
     queue = FakeQueue()
-    faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
-    with pytest.raises(Unavailable):
+    faulty = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
+    with pytest.raises(UnavailableError):
         sweep(faulty, queue, AT)
     assert set(sent(queue)) == {"e0", "e1", "e2", "e3"}
     assert table.get(CURSOR) == {"PK": CURSOR.pk, "SK": CURSOR.sk, "swept": AT}

@@ -16,7 +16,7 @@ from chalicelib.events.targets import TargetSender
 from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import SettingsError
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT
 
@@ -105,7 +105,7 @@ def test_a_queue_gets_the_payload() -> None:
 
 
 def test_a_failed_queue_is_reported_briefly() -> None:
-    deliver = TargetSender(lambda _: FakeQueue(Refused("x" * 1000)), lambda: None)
+    deliver = TargetSender(lambda _: FakeQueue(StorageRefusedError("x" * 1000)), lambda: None)
     delivery = deliver(event(TargetKind.QUEUE, "orders"))
     assert delivery.error.startswith("the queue does not take it: xxx")
     assert len(delivery.error) == 200

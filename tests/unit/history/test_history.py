@@ -16,7 +16,7 @@ from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
 from chalicelib.history.buckets import Interval, Span
 from chalicelib.history.history import History
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -99,7 +99,7 @@ def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> No
     counted(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
     place = keys.day(BADGE, "2026-11-20")
     table.write(Put({"PK": place.pk, "SK": place.sk, "views": 2, "version": 1}))
-    with pytest.raises(Unavailable, match="try again"):
+    with pytest.raises(UnavailableError, match="try again"):
         read(table)
 
 

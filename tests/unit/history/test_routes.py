@@ -12,7 +12,7 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -218,7 +218,7 @@ def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> 
 
 
 def test_a_table_that_does_not_answer_is_reported(world: World) -> None:
-    world.table.failure = Unavailable("throttled")
+    world.table.failure = UnavailableError("throttled")
     answer = world.ask(JSON, id="a/b")
     assert answer.status == 503
     assert answer.body["error"] == {

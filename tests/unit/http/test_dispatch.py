@@ -14,8 +14,8 @@ from chalicelib.http.errors import ClientError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
-from chalicelib.storage.errors import Refused, Unavailable
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
+from chalicelib.storage.writes import ConditionFailedError
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
@@ -37,9 +37,9 @@ def teapot() -> ClientError:
 
 FAILURES = {
     "teapot": teapot(),
-    "unavailable": Unavailable("throttled"),
-    "refused": Refused("no right"),
-    "condition": ConditionFailed({0: None}),
+    "unavailable": UnavailableError("throttled"),
+    "refused": StorageRefusedError("no right"),
+    "condition": ConditionFailedError({0: None}),
     "bug": KeyError("a bug"),
 }
 

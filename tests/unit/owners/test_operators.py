@@ -15,7 +15,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.owners.proving import prepare_taking
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
@@ -26,7 +26,7 @@ from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, sto
 from vumi.operate import kinds
 
 LATER = NOON + 3_600
-LOST = Unavailable("no answer")
+LOST = UnavailableError("no answer")
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_grant_ends_what_a_proof_and_a_hand_over_gave(table: Table) -> None:
 
 def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
     lossy = FaultyTable(table, after_write=raising(LOST))
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         claiming.grant(lossy, BADGE, NOON, digest("own"))
     before = owner(table)
     assert claiming.grant(table, BADGE, LATER, digest("own")).secret == ""
@@ -319,7 +319,7 @@ def test_a_badge_is_handed_over_with_everything(table: Table) -> None:
 def test_a_repeated_hand_over_has_the_same_answer(table: Table) -> None:
     secret = claim(table)
     lossy = FaultyTable(table, after_write=raising(LOST))
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         hand_over(lossy, secret, "theirs")
     before = owner(table)
     for _ in range(2):

@@ -24,10 +24,10 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.claiming import ClaimedBadge
 from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.owners.finding import MAX_NAMES, TRIES, OwnedBadge
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write
+from chalicelib.storage.writes import ConditionFailedError, Delete, Put, Update, Write
 from chalicelib.ulids import new_ulid
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -220,8 +220,8 @@ def test_a_claim_with_a_digest_returns_no_secret_and_the_owners_own_opens_the_ba
 
 def test_a_repeated_claim_with_a_digest_has_the_same_answer(table: Table) -> None:
     """Whatever became of the badge meanwhile, and however often it is asked."""
-    lossy = FaultyTable(table, after_write=raising(Unavailable("no answer")))
-    with pytest.raises(Unavailable):
+    lossy = FaultyTable(table, after_write=raising(UnavailableError("no answer")))
+    with pytest.raises(UnavailableError):
         claiming.claim(lossy, BADGE, 5, NOON, OWN_DIGEST)
     visit(table)
     before = items(table)
@@ -237,7 +237,7 @@ def test_a_claim_that_the_table_tried_twice_still_answers_the_secret_it_made(
     table: Table,
 ) -> None:
     """The table lost its answer and tried again: then the claim itself is in the way."""
-    retried = FaultyTable(table, after_write=raising(ConditionFailed({0: None})))
+    retried = FaultyTable(table, after_write=raising(ConditionFailedError({0: None})))
     secret = claiming.claim(retried, BADGE, 5, NOON).secret
     assert finding.authenticate(table, BADGE, secret).badge_id == BADGE
     assert len(retried.written) == 1
@@ -327,7 +327,7 @@ def test_a_view_that_overtakes_the_next_claim_counts_for_the_new_owner(table: Ta
 
 def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:
     raced = FaultyTable(table, before_write=overtaking(table))
-    with pytest.raises(Unavailable, match=f"^octocat was changed by {TRIES} other writes"):
+    with pytest.raises(UnavailableError, match=f"^octocat was changed by {TRIES} other writes"):
         claiming.claim(raced, BADGE, 0, NOON)
     assert len(raced.written) == TRIES
     assert table.get(keys.owner(BADGE)) is None
@@ -546,7 +546,7 @@ def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
     owned = claimed(table)
     place = keys.day(BADGE, "2026-03-13")
     table.put_all([{"PK": place.pk, "SK": place.sk, "views": 9}])
-    broken = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
+    broken = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
     change(broken, owned, BadgeChange(reset=True))
     assert len(broken.written) == 2
     assert list(days(table)) == ["2026-03-13"]
@@ -727,8 +727,8 @@ def test_a_tombstone_ends_only_after_the_days_are_deleted(table: Table) -> None:
     owned = finding.authenticate(table, BADGE, secret)
     place = keys.day(BADGE, "2026-03-12")
     table.put_all([{"PK": place.pk, "SK": place.sk, "views": 4}])
-    broken = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
-    with pytest.raises(Unavailable):
+    broken = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
+    with pytest.raises(UnavailableError):
         delete(broken, owned)
     assert "ttl" not in summary(table)
     assert list(days(table)) == ["2026-03-12"]
@@ -942,8 +942,8 @@ def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
     owned = rename(table, claimed(table), "mona")
 
     def dies() -> None:
-        with pytest.raises(Unavailable):
-            delete(FaultyTable(table, after_write=raising(Unavailable("no answer"))), owned)
+        with pytest.raises(UnavailableError):
+            delete(FaultyTable(table, after_write=raising(UnavailableError("no answer"))), owned)
 
     delete(FaultyTable(table, before_write=once(dies)), owned)
     assert "ttl" in summary(table)
@@ -1022,11 +1022,11 @@ def test_a_request_whose_answer_is_lost_is_done_and_has_the_same_answer_again(
     for one in (table, twin):
         claiming.claim(one, BADGE, 2, NOON, tokens.digest(secret))
         fill(one, finding.authenticate(one, BADGE, secret))
-    failures: list[Exception | None] = [None] * place + [Unavailable("no answer")]
+    failures: list[Exception | None] = [None] * place + [UnavailableError("no answer")]
     broken = FaultyTable(table, after_write=raising(*failures))
     try:
         do(broken, finding.authenticate(table, BADGE, secret), wanted)
-    except Unavailable:
+    except UnavailableError:
         do(table, finding.authenticate(table, BADGE, secret), wanted)
     do(twin, finding.authenticate(twin, BADGE, secret), wanted)
     names = (BADGE, "lisa", "mona")

@@ -17,7 +17,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.errors import TakenError, WrongSecretError
 from chalicelib.owners.places import Place
 from chalicelib.owners.proving import NotProvenError, Proof, ProofSearch, TooSoonError
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, Clock
@@ -268,8 +268,8 @@ def test_a_deleted_badge_can_be_proven_and_begins_from_0(world: World) -> None:
 def test_a_repeated_request_has_the_same_answer_without_a_search(world: World) -> None:
     world.publish(proof())
     table = world.table
-    world.table = FaultyTable(table, after_write=raising(None, None, Unavailable("no answer")))
-    with pytest.raises(Unavailable):
+    world.table = FaultyTable(table, after_write=raising(None, None, UnavailableError("no answer")))
+    with pytest.raises(UnavailableError):
         world.prove(proof())
     world.table = table
     world.host.lines = []

@@ -23,7 +23,7 @@ from chalicelib.counting.windows import Windows
 from chalicelib.http import tokens
 from chalicelib.limits import Action
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
@@ -603,7 +603,7 @@ def unreadable(table: Table, failure: StorageError) -> FaultyTable:
 def test_while_the_table_is_down_the_answer_is_503_and_nothing_is_done(
     api: Api, *, is_readable: bool
 ) -> None:
-    secret, failure = api.claim(), Unavailable("throttled")
+    secret, failure = api.claim(), UnavailableError("throttled")
     whole = api.table
     before = whole.query("USER#octocat", limit=9)
     broken = FaultyTable(whole, before_write=raising(*[failure] * 3))
@@ -627,7 +627,7 @@ def test_no_log_line_has_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptur
     api.patch(secret, base="wrong")
     api.patch(secret + "x", base=5)
     api.patch(secret, rename="octocat", base=1)
-    for failure in (Unavailable("throttled"), Refused("no right")):
+    for failure in (UnavailableError("throttled"), StorageRefusedError("no right")):
         api.table = FaultyTable(whole, before_write=raising(*[failure] * 3))
         assert api.patch(secret, base=5).status == api.delete(secret).status == 503
         api.table = unreadable(whole, failure)

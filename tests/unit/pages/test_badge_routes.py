@@ -14,7 +14,7 @@ from chalicelib.counting.badge_count import AHEAD_MILLISECONDS
 from chalicelib.counting.view import View, ViewMessages
 from chalicelib.limits import Action, Room
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
@@ -33,7 +33,7 @@ def unreadable(table: Table) -> FaultyTable:
     """Return a table whose counts can't be read."""
 
     def fail(_: str) -> None:
-        raise Unavailable("no answer")
+        raise UnavailableError("no answer")
 
     return FaultyTable(table, before_read=fail)
 
@@ -231,7 +231,7 @@ def test_a_view_is_taken_if_the_days_of_a_period_cannot_be_read(
     resources: GivenResources, query: str
 ) -> None:
     put_period(resources.table)
-    failure = Unavailable("no answer")
+    failure = UnavailableError("no answer")
     resources.table = FaultyTable(resources.table, before_read=raising(None, failure))
     answer = http_requests.ask(resources, "GET", f"/api/v1/views.svg?id={BADGE}{query}")
     assert "count unavailable, view taken" in answer.text
@@ -278,7 +278,7 @@ def test_only_a_view_that_the_queue_refuses_is_stored_directly_and_logged(
     queue_fails: bool,
     is_readable: bool,
 ) -> None:
-    queue_of(resources).failure = Unavailable("the queue") if queue_fails else None
+    queue_of(resources).failure = UnavailableError("the queue") if queue_fails else None
     table, resources.table = (
         resources.table,
         resources.table if is_readable else unreadable(resources.table),
@@ -297,8 +297,8 @@ def test_only_a_view_that_the_queue_refuses_is_stored_directly_and_logged(
 def test_a_badge_says_that_its_view_was_not_counted(
     resources: GivenResources, caplog: pytest.LogCaptureFixture, place: int
 ) -> None:
-    queue_of(resources).failure = Unavailable("the queue")
-    failure = Unavailable("the table")
+    queue_of(resources).failure = UnavailableError("the queue")
+    failure = UnavailableError("the table")
     table = resources.table
     resources.table = FaultyTable(table, before_put=raising(*[None] * place, failure))
     with caplog.at_level(logging.INFO, telemetry.metrics.name):
@@ -400,8 +400,10 @@ def test_a_script_whose_view_is_taken_gets_no_number_if_it_cannot_be_read(
 def test_a_script_whose_view_is_not_taken_is_told_to_send_it_again(
     resources: GivenResources,
 ) -> None:
-    queue_of(resources).failure = Unavailable("the queue")
-    resources.table = FaultyTable(resources.table, before_put=raising(Unavailable("the table")))
+    queue_of(resources).failure = UnavailableError("the queue")
+    resources.table = FaultyTable(
+        resources.table, before_put=raising(UnavailableError("the table"))
+    )
     refused = count(resources)
     assert refused.refusal == (503, "unavailable")
     assert refused.headers["Access-Control-Allow-Origin"] == "*"

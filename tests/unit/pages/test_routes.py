@@ -13,7 +13,7 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.writes import Put
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
@@ -317,7 +317,7 @@ def test_errors_have_the_usual_form(world: World, route: str) -> None:
     assert world.ask("owner/name", route).status == 200
 
     def fail(_: str) -> None:
-        raise Unavailable("throttled")
+        raise UnavailableError("throttled")
 
     world.table.before_read = fail
     assert world.ask("owner/name", route).refusal == (503, "unavailable")

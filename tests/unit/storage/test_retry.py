@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.writes import ConditionFailedError
 from simulation.clocks import FakeTime
 
 ROUNDING = 1e-9
@@ -28,7 +28,7 @@ class Calls:
         self.made += 1
         self._time.now += self._takes
         if self.made <= self._failures:
-            raise Unavailable(f"failure {self.made}")
+            raise UnavailableError(f"failure {self.made}")
         return "done"
 
 
@@ -51,12 +51,14 @@ def test_each_wait_is_a_random_part_of_its_maximum(jitters: list[float]) -> None
 
 def test_after_the_last_try_its_error_is_raised() -> None:
     time, calls = FakeTime(), Calls(failures=9)
-    with pytest.raises(Unavailable, match="failure 3"):
+    with pytest.raises(UnavailableError, match="failure 3"):
         time.retry(attempts=3).call(calls)
     assert (calls.made, len(time.slept)) == (3, 2)
 
 
-@pytest.mark.parametrize("error", [Refused("no right"), ConditionFailed({0: None}), KeyError("x")])
+@pytest.mark.parametrize(
+    "error", [StorageRefusedError("no right"), ConditionFailedError({0: None}), KeyError("x")]
+)
 def test_only_unavailable_is_retried(error: Exception) -> None:
     time, made = FakeTime(), 0
 
@@ -75,7 +77,7 @@ def test_a_call_that_times_out_is_final() -> None:
     """A read times out after 1 s; the budget is 0.9 s."""
     time = FakeTime()
     calls = Calls(failures=9, takes=1.0, time=time)
-    with pytest.raises(Unavailable, match="failure 1"):
+    with pytest.raises(UnavailableError, match="failure 1"):
         time.retry(budget=0.9).call(calls)
     assert calls.made == 1
 
@@ -84,7 +86,7 @@ def test_quick_errors_are_retried_until_the_budget_is_spent() -> None:
     """A call takes 0.2 s and each wait 0.1 s: tries begin at 0, 0.3, 0.6 and 0.9 s."""
     time = FakeTime()
     calls = Calls(failures=99, takes=0.2, time=time)
-    with pytest.raises(Unavailable, match="failure 3"):
+    with pytest.raises(UnavailableError, match="failure 3"):
         time.retry(attempts=99, base=0.1, cap=0.1, budget=0.85).call(calls)
     assert calls.made == 3
 

@@ -16,11 +16,11 @@ from chalicelib.storage.ports import Message
 from tests import event_loop
 from vumi.engine import Engine
 from vumi.resources import MayWait
-from vumi.workers.events import MILESTONES_QUEUE, TIMERS_QUEUE
+from vumi.workers.events import DELIVERY_QUEUE, MILESTONES_QUEUE
 
 DEFAULT = Settings()
 OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
-OF_EVENTS = {"distribute_timers", "fire_timers", "sweep_timers"}
+OF_EVENTS = {"distribute_events", "deliver_events", "sweep_events"}
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def test_a_message_of_a_milestone_is_queued_apart(tmp_path: Path) -> None:
         engine.resources.delivery_queue.send(bodies[0])
         engine.resources.delivery_queue.send_all([Message(one) for one in bodies[1:]])
         found = engine.read("SELECT queue, body FROM messages ORDER BY id")
-    queues = [MILESTONES_QUEUE, MILESTONES_QUEUE, TIMERS_QUEUE]
+    queues = [MILESTONES_QUEUE, MILESTONES_QUEUE, DELIVERY_QUEUE]
     assert found == list(zip(queues, bodies, strict=True))
 
 

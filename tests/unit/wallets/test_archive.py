@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import check_object_name
@@ -226,7 +226,9 @@ def test_a_repeated_batch_is_the_same_object(resources: GivenResources, kept: Fa
     assert nonces(kept) == ["n1", "n2"]
 
 
-@pytest.mark.parametrize("failure", [Unavailable("slow down"), Refused("no such bucket")])
+@pytest.mark.parametrize(
+    "failure", [UnavailableError("slow down"), StorageRefusedError("no such bucket")]
+)
 def test_the_entries_of_a_day_that_can_not_be_archived_are_delivered_again(
     resources: GivenResources,
     kept: FakeArchive,

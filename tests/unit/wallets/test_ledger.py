@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailed, Delete, Write
+from chalicelib.storage.writes import ConditionFailedError, Delete, Write
 from chalicelib.ulids import to_number
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
@@ -251,10 +251,10 @@ def test_an_interrupted_posting_is_applied_at_most_once_and_a_retry_completes_it
     bank: Bank, when: str
 ) -> None:
     bank.deposit(100)
-    hook: dict[str, Any] = {f"{when}_write": raising(Unavailable("no answer"))}
+    hook: dict[str, Any] = {f"{when}_write": raising(UnavailableError("no answer"))}
     faulty = FaultyTable(bank.table, **hook)
     posting = Posting("transfer-1", 30, bank.b, bank.a)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         bank.over(faulty).post(posting)
     assert bank.balances == ((100, 0) if when == "before" else (70, 30))
     bank.over(faulty).post(posting)
@@ -359,7 +359,7 @@ def test_a_posting_that_is_overtaken_five_times_must_be_retried(bank: Bank) -> N
             bank.transfer(30, name)
 
     posting = Posting("transfer-1", 30, bank.b, bank.a)
-    with pytest.raises(Unavailable, match="the same nonce"):
+    with pytest.raises(UnavailableError, match="the same nonce"):
         bank.over(FaultyTable(bank.table, before_write=before)).post(posting)
     assert len(turns) == 10
     assert bank.answer(posting) is None
@@ -372,8 +372,8 @@ def test_all_writes_end_before_the_timeout_of_the_function() -> None:
 
 
 def test_a_conflict_that_does_not_return_its_nonce_is_unavailable(bank: Bank) -> None:
-    gone = FaultyTable(bank.table, before_write=raising(ConditionFailed({0: None})))
-    with pytest.raises(Unavailable, match="the same nonce"):
+    gone = FaultyTable(bank.table, before_write=raising(ConditionFailedError({0: None})))
+    with pytest.raises(UnavailableError, match="the same nonce"):
         bank.over(gone).post(Posting("deposit-1", 1, bank.a))
 
 
@@ -461,7 +461,7 @@ def test_a_posting_that_is_always_overtaken_must_be_retried(bank: Bank) -> None:
         bank.deposit(1, f"other-{int(bank.now)}")
 
     slow = FaultyTable(bank.table, before_write=overtake)
-    with pytest.raises(Unavailable, match="the same nonce"):
+    with pytest.raises(UnavailableError, match="the same nonce"):
         bank.over(slow).post(Posting("deposit-1", 1, bank.a))
     assert len(slow.written) == MAX_WRITES
     assert bank.balances == (MAX_WRITES, 0)

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Write
 from chalicelib.wallets import opening
@@ -431,7 +431,7 @@ def test_true_and_false_switch_a_badge(desk: Desk, eva: str, given: object) -> N
 class Unreadable(FaultyTable):
     """A table that can't be read or written."""
 
-    failure: type[Exception] = Unavailable
+    failure: type[Exception] = UnavailableError
 
     def get(self, key: Key) -> Item | None:
         raise self.failure(f"no answer for {key}")
@@ -444,7 +444,7 @@ class Unreadable(FaultyTable):
 
 
 def failing(_: Sequence[Write]) -> None:
-    raise Unavailable("no answer")
+    raise UnavailableError("no answer")
 
 
 def each_endpoint(desk: Desk, eva: str, bob: str) -> Iterator[Answer]:
@@ -459,7 +459,7 @@ def each_endpoint(desk: Desk, eva: str, bob: str) -> Iterator[Answer]:
     yield desk.deposit(eva, "1")
 
 
-@pytest.mark.parametrize("failure", [Unavailable, Refused])
+@pytest.mark.parametrize("failure", [UnavailableError, StorageRefusedError])
 def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(
     desk: Desk, resources: GivenResources, eva: str, bob: str, failure: type[Exception]
 ) -> None:

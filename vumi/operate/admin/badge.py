@@ -15,7 +15,7 @@ from chalicelib.http.times import to_iso8601
 from chalicelib.owners import finding
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.writes import ConditionFailedError
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
 
@@ -69,7 +69,7 @@ def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
         found = finding.look_up(table, owned.badge_id)
         if found.deleted:
             table.write(read(table, owned.badge_id).update(now, {}, remove=("deleted",)))
-            raise ConditionFailed({})  # another request may have deleted it again
+            raise ConditionFailedError({})  # another request may have deleted it again
         return found
 
     return finding.write_again(owned.badge_id, write) if owned.deleted else owned

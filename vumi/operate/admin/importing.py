@@ -18,7 +18,7 @@ from chalicelib.counting.summary import Summary
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.writes import ConditionFailedError
 from chalicelib.units import Seconds
 from vumi.operate.admin.counts_file import ImportedCount
 
@@ -75,7 +75,7 @@ class Import:
                 return result
             try:
                 self.table.write(summary.update(self.clock(), {"base": row.count}))
-            except ConditionFailed:
+            except ConditionFailedError:
                 continue
             return result
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from chalicelib.storage.errors import Refused, StorageError
+from chalicelib.storage.errors import StorageError, StorageRefusedError
 from vumi import folder as folders
 from vumi import tokens
 from vumi.journals import MALFORMED, in_folder
@@ -77,7 +77,7 @@ def _check_content(connection: sqlite3.Connection, folder: Path) -> Iterator[Fin
     """Check from the bottom up, and stop at the first layer that is wrong."""
     try:
         FORMAT.examine(connection)
-    except Refused as refused:
+    except StorageRefusedError as refused:
         yield wrong(str(refused))
         return
     findings = [*_check_damage(connection), *_check_schema(connection)]

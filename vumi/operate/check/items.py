@@ -13,7 +13,7 @@ from typing import TypeAlias
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
 from chalicelib.history.history import is_finished
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, number, text
 from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, ok
@@ -93,7 +93,7 @@ class Items:
             except UnknownItemError as error:
                 yield str(error)
                 continue
-            except (Refused, WrongItemError) as error:
+            except (StorageRefusedError, WrongItemError) as error:
                 yield f"{key}: {error}"
                 continue
             self.kinds[kind.name] += 1

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, check_item
 from vumi.operate.kinds import WrongItemError
 from vumi.storage.table import VIEW_ATTRIBUTES, row_of
@@ -62,6 +62,6 @@ def decode(pk: str, sk: str, attributes: str) -> Item:
             raise WrongItemError("its attributes are not a JSON object")
         item: Item = {"PK": pk, "SK": sk, **values}
         check_item(item)
-    except (Refused, TypeError, ValueError, RecursionError) as error:
+    except (StorageRefusedError, TypeError, ValueError, RecursionError) as error:
         raise WrongItemError(f"it can't be decoded: {error}") from error
     return item

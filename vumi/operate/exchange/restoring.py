@@ -21,11 +21,11 @@ from chalicelib.events import schedule
 from chalicelib.events.event import Event, Status
 from chalicelib.settings import Feature
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key, check_item, key_of, number, text
 from chalicelib.storage.ports import Table, check_object_name
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, Check, ConditionFailed, Put
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, Check, ConditionFailedError, Put
 from chalicelib.ulids import milliseconds
 from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
@@ -170,13 +170,13 @@ class Restore:
                 return decided
             try:
                 self._write(given)
-            except ConditionFailed:
+            except ConditionFailedError:
                 continue
-            except Refused as error:
+            except StorageRefusedError as error:
                 raise RestoreError(f"the {given.kind.name} {given.name}: {error}") from error
             self._enqueue(given)
             return decided
-        raise Unavailable(f"{given.name} was changed by other writes during its import")
+        raise UnavailableError(f"{given.name} was changed by other writes during its import")
 
     def _decide(self, given: GivenGroup) -> Restored:
         """Compare a group with what is here."""
@@ -201,7 +201,7 @@ class Restore:
         return "" if here in {"", given.name} else f"the user {user} has the wallet {here} here"
 
     def _write(self, given: GivenGroup) -> None:
-        """Write a group, its head last. Raises `ConditionFailed` and `Refused`."""
+        """Write a group, its head last. Raises `ConditionFailedError` and `StorageRefusedError`."""
         last: dict[Key, Item] = {}
         latest = 0
         for chunk in _chunks(chain(given.rest, given.more or ())):

@@ -25,7 +25,7 @@ from itertools import chain, groupby, islice
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
 from chalicelib.owners.finding import OwnedBadge
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.ulids import earliest
@@ -143,7 +143,7 @@ def read_badge(table: Table, badge_id: str) -> list[Group]:
         groups = [_read_name(table, before.get(keys.summary(name)), name) for name in names]
         if _find_names(table, badge_id) == names and _read_summaries(table, names) == before:
             return [group for group in groups if group]
-    raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
+    raise UnavailableError(f"{badge_id} was changed by {TRIES} other writes; try again")
 
 
 def _find_names(table: Table, badge_id: str) -> list[str]:
@@ -192,7 +192,7 @@ def read_wallet(table: Table, cut: str, key: Key) -> list[Group]:
         if (last := text(head, "last")) < cut or last in later:
             kept = (_read_kept(table, cut, key.pk, kind) for kind in (NONCE, ENTRY))
             return [Group(_undo(head, later, cut), chain.from_iterable(kept))]
-    raise Unavailable(f"{key.pk} was changed by {TRIES} other writes; try again")
+    raise UnavailableError(f"{key.pk} was changed by {TRIES} other writes; try again")
 
 
 def _read_later(table: Table, cut: str, pk: str) -> dict[str, Entry]:

@@ -36,7 +36,7 @@ from vumi.storage.queue import SqliteQueue
 from vumi.storage.removals import removed_items
 from vumi.storage.table import SqliteTable, all_items
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.events import TIMERS_QUEUE, find_queue
+from vumi.workers.events import DELIVERY_QUEUE, find_queue
 
 PAGE_IDS = 1_000
 
@@ -62,7 +62,7 @@ class FileInstallation:
         self.table = SqliteTable(database)
         self.archive = FolderArchive(settings.folder / archive.FOLDER)
         self.views_queue = SqliteQueue(database, VIEWS_QUEUE, clock)
-        self.delivery_queue = SqliteQueue(database, TIMERS_QUEUE, clock)
+        self.delivery_queue = SqliteQueue(database, DELIVERY_QUEUE, clock)
         self.delivery_queue.route = find_queue
         self.map_parallel: MapParallel = database.map_in_commits
 

@@ -84,7 +84,7 @@ class StackInstallation:
 
     @cached_property
     def delivery_queue(self) -> SqsQueue:
-        return SqsQueue(aws_client("sqs"), self._output("TimersQueueUrl", "events", "Events"))
+        return SqsQueue(aws_client("sqs"), self._output("DeliveryQueueUrl", "events", "Events"))
 
     def keep_view_time(self, at: Seconds) -> None:
         """Do nothing: the clocks of functions are those of AWS."""

@@ -19,7 +19,7 @@ from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from simulation.aws_table import create_table
@@ -84,7 +84,7 @@ def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
 ) -> None:
     """The first 100 are folded, and the next run folds the others."""
     store(table, *BADGES)
-    once, always = [Unavailable("throttled")], [Unavailable("throttled")] * 9
+    once, always = [UnavailableError("throttled")], [UnavailableError("throttled")] * 9
     faulty = FaultyTable(table, before_write=raising(*once, *[None] * 100, *always))
     stopped = "the fold stopped after 100 badges: throttled; run it again to fold the rest"
     with pytest.raises(NotFoldedError, match=stopped):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
@@ -45,7 +45,7 @@ def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_failed_import_says_how_far_it_came_and_how_to_continue() -> None:
-    failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
+    failures = [*[None] * 100, *[UnavailableError("throttled")] * 9]
     table = MemoryTable()
     faulty = FaultyTable(table, before_write=raising(*failures))
     job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))

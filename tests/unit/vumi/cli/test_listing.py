@@ -118,13 +118,13 @@ class Keyboard(Terminal):
             return ""
         key = next(self.keys)
         if key == "q":
-            raise top.Quit
+            raise top.QuitError
         return key
 
 
 def test_keys_change_the_order_and_q_quits(installation: MemoryInstallation) -> None:
     keyboard = Keyboard("tTdq")
-    with pytest.raises(top.Quit):
+    with pytest.raises(top.QuitError):
         follow(installation, By.NOW, 10, keyboard)
     sorts = [frame.partition("badges, by ")[2].split("'")[0] for frame in keyboard.frames[2:]]
     assert sorts == ["now", "total", "total", "today"]

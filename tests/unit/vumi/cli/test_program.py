@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.version import VERSION
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
@@ -62,7 +62,7 @@ def test_a_failure_of_storage_is_one_line_with_status_1(capsys: pytest.CaptureFi
     class Failing(FaultyTable, MemoryTable):
         """A table that fails."""
 
-    table = Failing(MemoryTable(), before_write=raising(Unavailable("throttled")))
+    table = Failing(MemoryTable(), before_write=raising(UnavailableError("throttled")))
     installation = MemoryInstallation(table)
     assert execute(["token", "create", "--name", "a"], invoke_on(installation)) == 1
     assert capsys.readouterr().err == "vu-mi: throttled\n"

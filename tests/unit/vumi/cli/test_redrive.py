@@ -8,11 +8,11 @@ from chalicelib.events import schedule, sweep
 from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, message
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.scheduled_events import AT, an_event, fire
+from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable, raising
 from vumi.cli import redrive as redrive_command
 from vumi.cli.redrive import Redrive, Redriven, RedriveOutcome
@@ -32,12 +32,12 @@ def accept(table: Table, name: str) -> Event:
 
 def give_up(table: Table, *names: str) -> None:
     """Events whose receivers answered 410."""
-    firing = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
+    delivery = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
     for name in names:
         accept(table, name)
-        claimed = firing.claim(name)
+        claimed = delivery.claim(name)
         assert claimed is not None
-        fire(firing, claimed)
+        deliver(delivery, claimed)
 
 
 def redrive(table: Table, queue: FakeQueue | None = None) -> Redrive:
@@ -71,15 +71,15 @@ def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
     """Attempt an event twice; a worker without a result dies. Then the event has failed."""
     now = [AT]
     clock, leases = lambda: now[0] / 1000, Leases()
-    firing = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
+    delivery = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
     accept(table, name)
     for _ in range(2):
-        claimed = firing.claim(name)
+        claimed = delivery.claim(name)
         assert claimed is not None
         if deliveries:
-            fire(firing, claimed)
+            deliver(delivery, claimed)
         now[0] += LEASE_SECONDS * 1000
-    assert firing.claim(name) is None
+    assert delivery.claim(name) is None
 
 
 def test_the_last_error_is_that_of_the_last_known_attempt(table: Table) -> None:
@@ -133,10 +133,10 @@ def test_two_concurrent_redrives_queue_an_event_once(table: Table) -> None:
 
 def test_a_redrive_that_failed_is_continued_by_the_next(table: Table) -> None:
     give_up(table, "a", "b", "c")
-    faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
+    faulty = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
     begun = redrive(faulty).run()
     first = next(begun)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         next(begun)
     rest = {one.event_id for one in redrive(table).run()}
     assert rest == {"a", "b", "c"} - {first.event_id}

@@ -28,7 +28,7 @@ class World:
         self.database, self.path, self.clock = database, path, Clock(NOON)
 
     def read(self) -> dict[str, float]:
-        return samples(storage.read(self.database, self.path, ("views", "timers"), self.clock))
+        return samples(storage.read(self.database, self.path, ("views", "deliveries"), self.clock))
 
     def queue(self, name: str) -> SqliteQueue:
         return SqliteQueue(
@@ -60,7 +60,7 @@ def test_an_empty_file_has_all_metrics(world: World) -> None:
         "vumi_queue_overdue_seconds",
         "vumi_dead_letters",
     )
-    of_queues = {f'{name}{{queue="{one}"}}' for name in names for one in ("views", "timers")}
+    of_queues = {f'{name}{{queue="{one}"}}' for name in names for one in ("views", "deliveries")}
     assert found == dict.fromkeys({*of_queues, "vumi_fold_lag_seconds"}, 0)
 
 
@@ -71,7 +71,7 @@ def test_a_queue_has_its_messages_and_the_age_of_the_oldest(world: World) -> Non
     views.send("later")
     world.clock.now += 20
     assert world.of_views() == (3, 80, 80)
-    assert world.read()['vumi_queue_messages{queue="timers"}'] == 0
+    assert world.read()['vumi_queue_messages{queue="deliveries"}'] == 0
 
 
 def test_a_message_that_is_being_handled_or_delayed_is_not_overdue(world: World) -> None:

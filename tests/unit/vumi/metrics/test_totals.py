@@ -33,7 +33,7 @@ def test_totals_begin_at_0_and_add_up() -> None:
     assert before['vumi_events_total{outcome="failed"}'] == 0
     totals.add({"views_put": 2, "views_folded": 1})
     totals.add({"views_put": 3, "views_folded_early": 7})
-    totals.add({"events_fired": 1, "event_lateness_seconds": 4})
+    totals.add({"events_delivered": 1, "event_lateness_seconds": 4})
     after = samples(totals.families())
     assert after["vumi_views_stored_total"] == 5
     assert after['vumi_views_folded_total{cause="marker"}'] == 1

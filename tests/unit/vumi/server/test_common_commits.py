@@ -13,12 +13,12 @@ import pytest
 
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from tests import event_loop
 from vumi.resources import MayWait
 from vumi.server.bodies import BodyExpected
 from vumi.server.common_commits import ADMIN_DATA, HEALTH, METRICS, CommonCommits
-from vumi.storage.database import Corrupt
+from vumi.storage.database import CorruptFileError
 
 Result = TypeVar("Result")
 
@@ -198,7 +198,7 @@ def test_a_request_that_cannot_be_read_fails_alone() -> None:
     assert storage.commits == [1]
 
 
-@pytest.mark.parametrize("error", [None, Unavailable("full")])
+@pytest.mark.parametrize("error", [None, UnavailableError("full")])
 def test_a_body_is_expected_before_the_request_is_answered(error: StorageError | None) -> None:
     storage, expected = Storage(error), BodyExpected(gets(1)[0], 9, kept=True)
 
@@ -230,7 +230,7 @@ def test_a_request_that_waits_for_the_network_has_a_thread_and_delays_no_other()
     assert clients == ["", ""]
 
 
-@pytest.mark.parametrize("error", [Unavailable("full"), Refused("broken")])
+@pytest.mark.parametrize("error", [UnavailableError("full"), StorageRefusedError("broken")])
 @pytest.mark.parametrize("late", [False, True])
 def test_requests_whose_commit_failed_are_answered_alone(
     error: StorageError, *, late: bool
@@ -244,7 +244,7 @@ def test_requests_whose_commit_failed_are_answered_alone(
 
 
 def test_a_request_may_succeed_alone_that_failed_with_others() -> None:
-    storage = Storage(Unavailable("full"), late=True)
+    storage = Storage(UnavailableError("full"), late=True)
 
     def recover(_: Request) -> None:
         if threading.current_thread() is not storage.loop_thread:
@@ -275,9 +275,9 @@ def test_a_fault_of_a_common_commit_is_logged_and_ends_nothing(
 @pytest.mark.parametrize(
     ("error", "path", "status"),
     [
-        (Corrupt("malformed"), HEALTH, 503),
-        (Corrupt("malformed"), "/", 200),
-        (Unavailable("full"), HEALTH, 200),
+        (CorruptFileError("malformed"), HEALTH, 503),
+        (CorruptFileError("malformed"), "/", 200),
+        (UnavailableError("full"), HEALTH, 200),
     ],
 )
 def test_a_corrupt_file_is_not_healthy(error: StorageError, path: str, status: int) -> None:

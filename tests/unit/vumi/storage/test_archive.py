@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from vumi.storage.archive import UNFINISHED, FolderArchive
 
 NAME = "journal/2026/03/14/1-a.jsonl.gz"
@@ -56,7 +56,7 @@ def test_a_put_can_be_repeated_after_a_disk_error_and_the_old_object_stays(tmp_p
     archive = FolderArchive(tmp_path)
     archive.put(NAME, b"old")
     (tmp_path / UNFINISHED).mkdir()
-    with pytest.raises(Unavailable, match="the archive"):
+    with pytest.raises(UnavailableError, match="the archive"):
         archive.put(NAME, b"new")
     assert (tmp_path / NAME).read_bytes() == b"old"
     (tmp_path / UNFINISHED).rmdir()
@@ -66,5 +66,5 @@ def test_a_put_can_be_repeated_after_a_disk_error_and_the_old_object_stays(tmp_p
 
 def test_a_folder_that_can_not_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "archive").write_text("a file")
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         FolderArchive(tmp_path / "archive").put(NAME, b"whole")

@@ -16,7 +16,7 @@ PATIENCE = 10.0
 SMALL, BIG = b"s", b"b" * 1_000_000
 
 
-class Odd(Exception):
+class OddError(Exception):
     """The error that jobs of these tests raise."""
 
 
@@ -65,7 +65,7 @@ def insert(name: str, content: bytes = SMALL) -> Job[str]:
 def insert_then_raise(name: str) -> Job[str]:
     def job(connection: sqlite3.Connection) -> str:
         insert(name)(connection)
-        raise Odd(name)
+        raise OddError(name)
 
     return job
 
@@ -76,7 +76,7 @@ def insert_twice(connection: sqlite3.Connection) -> None:
 
 
 def raise_at_once(_: sqlite3.Connection) -> None:
-    raise Odd("nothing changed")
+    raise OddError("nothing changed")
 
 
 def test_free_running_threads_each_get_their_own_result_and_lose_nothing(bench: Bench) -> None:
@@ -129,8 +129,8 @@ def insert_orphan(connection: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("failing", "error"),
     [
-        (insert_then_raise("b"), Odd),
-        (raise_at_once, Odd),
+        (insert_then_raise("b"), OddError),
+        (raise_at_once, OddError),
         (insert_into_no_table, sqlite3.OperationalError),
         (insert_orphan, sqlite3.IntegrityError),
     ],
@@ -192,7 +192,7 @@ def test_a_nested_job_returns_and_is_committed_with_its_transaction(bench: Bench
 
 @pytest.mark.parametrize(
     ("failing", "error"),
-    [(insert_then_raise("b"), Odd), (insert("a"), sqlite3.IntegrityError)],
+    [(insert_then_raise("b"), OddError), (insert("a"), sqlite3.IntegrityError)],
     ids=["an error of the job", "an error of SQLite"],
 )
 def test_a_nested_job_that_fails_undoes_only_itself(
@@ -212,7 +212,7 @@ def test_a_nested_job_that_fails_undoes_only_itself(
 def test_a_nested_job_within_a_nested_job_undoes_only_itself(bench: Bench) -> None:
     def inner(connection: sqlite3.Connection) -> None:
         nested(connection, insert("b"))
-        with pytest.raises(Odd):
+        with pytest.raises(OddError):
             nested(connection, insert_then_raise("c"))
 
     def job(connection: sqlite3.Connection) -> None:
@@ -229,7 +229,7 @@ def test_a_nested_error_that_is_not_caught_undoes_the_whole_job(bench: Bench) ->
         insert("a")(connection)
         nested(connection, raise_at_once)
 
-    with pytest.raises(Odd):
+    with pytest.raises(OddError):
         bench.writer.run(job)
 
     assert bench.committed() == []

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from chalicelib import telemetry
-from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put, Update
 from simulation.logs import counting_metrics
-from vumi.storage.database import PARTS_AT_ONCE, WAL_PAGES, Corrupt, Database
+from vumi.storage.database import PARTS_AT_ONCE, WAL_PAGES, CorruptFileError, Database
 from vumi.storage.file_format import VERSION
 from vumi.storage.table import SqliteTable
 
@@ -111,7 +111,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> N
     newer.execute(f"PRAGMA user_version = {VERSION + 1}")
     newer.close()
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StorageRefusedError) as refused:
         Database(path)
 
     assert str(refused.value) == (
@@ -126,14 +126,14 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> 
     content = b"This is a diary, and no database at all.\n" * 100
     path.write_bytes(content)
 
-    with pytest.raises(Refused, match="file is not a database"):
+    with pytest.raises(StorageRefusedError, match="file is not a database"):
         Database(path)
 
     assert path.read_bytes() == content
 
 
 def test_a_folder_that_is_missing_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="unable to open database file"):
+    with pytest.raises(UnavailableError, match="unable to open database file"):
         Database(tmp_path / "missing" / "file.sqlite3")
 
 
@@ -142,7 +142,7 @@ def test_a_full_disk_is_unavailable_and_changes_nothing(
 ) -> None:
     fill_disk(database)
 
-    with pytest.raises(Unavailable, match="database or disk is full"):
+    with pytest.raises(UnavailableError, match="database or disk is full"):
         table.write(
             Put({"PK": "p", "SK": "small"}),
             Put({"PK": "p", "SK": "big", "note": BIG}),
@@ -157,7 +157,7 @@ def test_a_full_disk_is_still_read_and_written_to_once_it_has_space(
     big: Item = {"PK": "p", "SK": "big", "note": BIG}
     table.put_all([{"PK": "p", "SK": "s"}])
     fill_disk(database)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         table.put_all([big])
     assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s"}
 
@@ -173,7 +173,7 @@ def test_a_locked_file_is_unavailable_and_works_once_it_is_free(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
-    with pytest.raises(Unavailable, match="database is locked"):
+    with pytest.raises(UnavailableError, match="database is locked"):
         table.put_all([{"PK": "p", "SK": "s"}])
     assert table.get(Key("p", "s")) is None  # a lock for writing stops no reader
 
@@ -184,28 +184,28 @@ def test_a_locked_file_is_unavailable_and_works_once_it_is_free(
 
 
 def test_a_wrong_statement_is_refused(database: Database) -> None:
-    with pytest.raises(Refused, match="no such table: absent"):
+    with pytest.raises(StorageRefusedError, match="no such table: absent"):
         database.read("SELECT * FROM absent")
-    with pytest.raises(Refused, match="no such table: absent"):
+    with pytest.raises(StorageRefusedError, match="no such table: absent"):
         database.write(lambda connection: connection.execute("DELETE FROM absent"))
 
 
 @pytest.mark.parametrize(
     ("code", "raised"),
     [
-        (sqlite3.SQLITE_BUSY, Unavailable),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, Unavailable),
-        (sqlite3.SQLITE_CANTOPEN, Unavailable),
-        (sqlite3.SQLITE_FULL, Unavailable),
-        (sqlite3.SQLITE_IOERR, Unavailable),
-        (sqlite3.SQLITE_IOERR_WRITE, Unavailable),
-        (sqlite3.SQLITE_LOCKED, Unavailable),
-        (sqlite3.SQLITE_PROTOCOL, Unavailable),
-        (sqlite3.SQLITE_READONLY, Unavailable),
-        (sqlite3.SQLITE_CORRUPT, Corrupt),
-        (sqlite3.SQLITE_NOTADB, Corrupt),
-        (sqlite3.SQLITE_ERROR, Refused),
-        (0, Refused),
+        (sqlite3.SQLITE_BUSY, UnavailableError),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, UnavailableError),
+        (sqlite3.SQLITE_CANTOPEN, UnavailableError),
+        (sqlite3.SQLITE_FULL, UnavailableError),
+        (sqlite3.SQLITE_IOERR, UnavailableError),
+        (sqlite3.SQLITE_IOERR_WRITE, UnavailableError),
+        (sqlite3.SQLITE_LOCKED, UnavailableError),
+        (sqlite3.SQLITE_PROTOCOL, UnavailableError),
+        (sqlite3.SQLITE_READONLY, UnavailableError),
+        (sqlite3.SQLITE_CORRUPT, CorruptFileError),
+        (sqlite3.SQLITE_NOTADB, CorruptFileError),
+        (sqlite3.SQLITE_ERROR, StorageRefusedError),
+        (0, StorageRefusedError),
     ],
 )
 def test_temporary_errors_are_unavailable_and_all_others_are_refused(
@@ -234,11 +234,11 @@ def test_a_corrupt_file_is_still_read_but_no_longer_written(
         connection.execute("DELETE FROM items")
         raise broken
 
-    with pytest.raises(Corrupt, match="as SQLite says; docs/backups"):
+    with pytest.raises(CorruptFileError, match="as SQLite says; docs/backups"):
         database.write(job)
     before = path.with_name(path.name + "-wal").read_bytes()
     for _ in range(2):
-        with pytest.raises(Corrupt, match="as SQLite says"):
+        with pytest.raises(CorruptFileError, match="as SQLite says"):
             table.put_all([{"PK": "p", "SK": "t"}])
     assert path.with_name(path.name + "-wal").read_bytes() == before
     assert [item["SK"] for item in table.query("p", limit=9)] == ["s"]
@@ -252,9 +252,9 @@ def test_nothing_is_written_after_a_read_finds_the_file_corrupt(path: Path) -> N
         file.seek((root - 1) * size)
         file.write(b"\xff" * size)
     with closing(Database(path)) as database:
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptFileError):
             database.read("SELECT * FROM messages")
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptFileError):
             SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
 
 
@@ -268,7 +268,7 @@ def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
         with suppress(StorageError):
             database.write(fail_corrupt)
 
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptFileError):
         database.in_one_commit(work)
     assert table.get(Key("p", "s")) is None
 
@@ -297,7 +297,7 @@ def test_writers_in_turn_wait_briefly_for_a_locked_file(path: Path, database: Da
         with ThreadPoolExecutor(20) as pool:
             writes = [pool.submit(table.put_all, [{"PK": "p", "SK": str(n)}]) for n in range(20)]
         assert time.monotonic() - begun < 2
-        assert all(isinstance(write.exception(), Unavailable) for write in writes)
+        assert all(isinstance(write.exception(), UnavailableError) for write in writes)
         other.execute("ROLLBACK")
     table.put_all([{"PK": "p", "SK": "s"}])
     assert pragma(database, "busy_timeout") == 5_000
@@ -324,7 +324,7 @@ def test_a_file_that_is_refused_is_not_held_open(path: Path) -> None:
     Database(path).close()
     with closing(sqlite3.connect(path)) as newer:
         newer.execute(f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StorageRefusedError) as refused:
         Database(path)
     assert refused.tb is not None, "what was made for it is still referred to"
     assert open_files(path) == 0
@@ -417,7 +417,7 @@ def test_a_full_disk_in_one_commit_leaves_nothing_half_done(
 
     def work() -> str:
         table.put_all([{"PK": "p", "SK": "before"}])
-        with pytest.raises(Unavailable, match="full"):
+        with pytest.raises(UnavailableError, match="full"):
             table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
         with pytest.raises(StorageError):
             table.put_all([{"PK": "p", "SK": "after"}])
@@ -578,13 +578,13 @@ def test_a_job_after_one_that_ignored_a_full_disk_runs_once(
         with suppress(StorageError):
             table.write(Update(key, add={"n": 1}))
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         database.in_one_commit(swallowing)
     assert number(table, key) == 0
     with ThreadPoolExecutor(8) as pool:
         swallowed = [pool.submit(database.in_one_commit, swallowing) for _ in range(4)]
         added = [pool.submit(table.write, Update(key, add={"n": 1})) for _ in range(20)]
-    assert all(isinstance(future.exception(), Unavailable) for future in swallowed)
+    assert all(isinstance(future.exception(), UnavailableError) for future in swallowed)
     done = sum(future.exception() is None for future in added)
     assert number(table, key) == done
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Key
 from vumi.storage.database import Database
 from vumi.storage.file_format import FORMAT, VERSION, FileFormat, version_of
@@ -101,7 +101,7 @@ def test_a_copy_of_the_older_file_is_kept_for_the_program_before(older: Path) ->
 def test_a_file_that_can_not_be_copied_is_not_migrated(older: Path) -> None:
     copy = older.with_name(f"{older.name}.format-{VERSION}")
     copy.mkdir()
-    with pytest.raises(Unavailable, match=re.escape(f"{copy.name} can't be made: ")):
+    with pytest.raises(UnavailableError, match=re.escape(f"{copy.name} can't be made: ")):
         Database(older, migrates=True, file_format=with_later(SECOND))
     assert version(older) == VERSION
     assert {file.name for file in older.parent.iterdir()} == {older.name, copy.name}
@@ -114,7 +114,7 @@ def test_a_file_of_the_same_format_is_not_copied(older: Path) -> None:
 
 def test_a_command_does_not_migrate_and_names_both_versions_and_the_fix(older: Path) -> None:
     before = older.read_bytes()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StorageRefusedError) as refused:
         Database(older, file_format=with_later(SECOND, THIRD))
     assert str(refused.value) == (
         f"the file has format {VERSION}, this program knows {VERSION + 2}: `vumi serve` migrates"
@@ -127,7 +127,7 @@ def test_a_command_does_not_migrate_and_names_both_versions_and_the_fix(older: P
 def test_a_newer_file_is_refused_by_every_command(older: Path, *, migrates: bool) -> None:
     Database(older, migrates=True, file_format=with_later(SECOND)).close()
     before = older.read_bytes()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StorageRefusedError) as refused:
         Database(older, migrates=migrates)
     assert str(refused.value) == (
         f"the file has format {VERSION + 1}, this program knows {VERSION}: run a newer vu-mi"
@@ -137,7 +137,7 @@ def test_a_newer_file_is_refused_by_every_command(older: Path, *, migrates: bool
 
 def test_a_migration_that_fails_leaves_the_older_file_usable(older: Path) -> None:
     wrong = with_later(SECOND, f"{THIRD}DROP TABLE missing;\n")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StorageRefusedError) as refused:
         Database(older, migrates=True, file_format=wrong)
     assert str(refused.value) == (
         f"it has format {VERSION + 1}, and can't be migrated to {VERSION + 2}: SQLite: no such"
@@ -151,7 +151,7 @@ def test_a_migration_that_fails_leaves_the_older_file_usable(older: Path) -> Non
 
 def test_a_full_disk_during_a_migration_may_recover(older: Path) -> None:
     filling = "PRAGMA max_page_count = 1;\nCREATE TABLE big AS SELECT zeroblob(9999);\n"
-    with pytest.raises(Unavailable, match="full; make room on the disk"):
+    with pytest.raises(UnavailableError, match="full; make room on the disk"):
         Database(older, migrates=True, file_format=with_later(filling))
     assert version(older) == VERSION
     Database(older).close()

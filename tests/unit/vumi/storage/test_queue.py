@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from chalicelib.storage import ports
-from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from simulation.clocks import Clock
 from vumi.storage.commits import Job
 from vumi.storage.database import Database
@@ -134,7 +134,7 @@ def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock)
 
 @pytest.mark.parametrize("delay", [-1, 901])
 def test_a_delay_beyond_the_limits_of_sqs_is_refused(queue: SqliteQueue, delay: int) -> None:
-    with pytest.raises(Refused, match="0 to 900"):
+    with pytest.raises(StorageRefusedError, match="0 to 900"):
         queue.send("a", delay=delay)
 
     assert queue.size() == 0
@@ -164,13 +164,13 @@ def test_deleting_a_message_again_does_no_harm(queue: SqliteQueue) -> None:
 
 
 def test_queues_in_one_file_do_not_mix(database: Database, clock: Clock) -> None:
-    views, timers = open_queue(database, clock), open_queue(database, clock, "timers")
+    views, deliveries = open_queue(database, clock), open_queue(database, clock, "deliveries")
     views.send("view")
-    timers.send("timer")
+    deliveries.send("delivery")
 
-    assert (views.size(), timers.size()) == (1, 1)
+    assert (views.size(), deliveries.size()) == (1, 1)
     assert bodies(views.receive(10)) == ["view"]
-    assert bodies(timers.receive(10)) == ["timer"]
+    assert bodies(deliveries.receive(10)) == ["delivery"]
 
 
 def test_the_size_includes_messages_that_wait_and_that_are_being_handled(
@@ -288,12 +288,12 @@ def test_redriven_dead_letters_are_visible_immediately_even_if_the_clock_was_set
 def test_a_redrive_leaves_the_dead_letters_of_another_queue(
     database: Database, clock: Clock
 ) -> None:
-    views, timers = open_queue(database, clock), open_queue(database, clock, "timers")
-    timers.send("timer")
-    give_up(timers, clock)
+    views, deliveries = open_queue(database, clock), open_queue(database, clock, "deliveries")
+    deliveries.send("delivery")
+    give_up(deliveries, clock)
 
     assert views.redrive() == 0
-    assert dead_letters(timers) == 1
+    assert dead_letters(deliveries) == 1
 
 
 def test_a_clock_set_back_while_running_delays_no_message(queue: SqliteQueue, clock: Clock) -> None:
@@ -381,7 +381,7 @@ def test_the_start_of_one_queue_does_not_change_another(database: Database, cloc
     queue.send("in hand")
     queue.receive(10)
 
-    open_queue(database, clock, "timers")
+    open_queue(database, clock, "deliveries")
 
     assert queue.receive(10) == []
 
@@ -412,7 +412,7 @@ class Undoing(Database):
     def write(self, job: Job[Result], *, savepoint: bool = True) -> Result:
         def undone(connection: sqlite3.Connection) -> Result:
             job(connection)
-            raise Unavailable("undone")
+            raise UnavailableError("undone")
 
         return super().write(undone if self.undoes else job, savepoint=savepoint)
 
@@ -426,7 +426,7 @@ def test_a_clock_set_back_is_followed_though_the_first_receive_was_undone(
         assert bodies(queue.receive(9)) == ["x"]
         clock.now -= 500
         database.undoes = True
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             queue.receive(9)
         database.undoes = False
         assert queue.receive(9) == []
@@ -493,7 +493,7 @@ def test_if_several_messages_can_not_be_sent_none_is_stored(
         ).fetchone()
     )
     messages = [ports.Message("small", 0), ports.Message("b" * 1_000_000, 0)]
-    with pytest.raises(ports.NotSent, match="2 messages not sent: SQLite: database") as failed:
+    with pytest.raises(ports.NotSentError, match="2 messages not sent: SQLite: database") as failed:
         queue.send_all(messages)
     assert failed.value.messages == messages
     assert queue.size() == 0
@@ -508,11 +508,11 @@ def test_the_next_message_is_the_one_that_is_visible_first(queue: SqliteQueue) -
 def test_all_queues_of_a_file_use_the_same_clock(
     database: Database, queue: SqliteQueue, clock: Clock
 ) -> None:
-    other = queue.sibling("timers")
+    other = queue.sibling("deliveries")
     other.send("a", delay=1)
     assert queue.size() == 0
     clock.now += 1
-    assert bodies(open_queue(database, clock, "timers").receive(10)) == ["a"]
+    assert bodies(open_queue(database, clock, "deliveries").receive(10)) == ["a"]
 
 
 def test_immediately_visible_messages_stay_visible_if_the_clock_is_set_back(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from vumi.storage.database import FILE, Database
 from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only, open_without_locks
 from vumi.storage.table import SqliteTable, all_items
@@ -104,7 +104,7 @@ def test_a_file_that_changes_while_it_is_read_without_locks_is_not_used(
     with open_without_locks(path) as connection:
         assert connection.execute("SELECT count(*) FROM items").fetchone() == (BADGES,)
     with (
-        pytest.raises(Unavailable, match="changed while it was read; try again"),
+        pytest.raises(UnavailableError, match="changed while it was read; try again"),
         open_without_locks(path) as connection,
     ):
         copy_meanwhile(connection, tmp_path / "copy", lambda: put_elsewhere(path, 2))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.ulids import new_ulid
@@ -175,7 +175,7 @@ def test_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_commit(
     database.write(lambda connection: connection.execute(trigger))
 
     def function() -> None:
-        with pytest.raises((TypeError, Refused)):
+        with pytest.raises((TypeError, StorageRefusedError)):
             table.write(Put({"PK": "p", "SK": "new"}), failing)
 
     database.in_one_commit(function)

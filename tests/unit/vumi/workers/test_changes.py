@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of
@@ -174,7 +174,7 @@ def change(sequence: int, days: int = 0) -> Change:
 
 
 def test_entries_are_archived_by_their_sequence_and_failed_ones_are_delivered_again() -> None:
-    archive = FakeArchive(Unavailable("no room"), "/13/")
+    archive = FakeArchive(UnavailableError("no room"), "/13/")
     changes = [change(8), change(9, days=1), change(10)]
     assert archive_changes(changes, GivenResources(archive=archive)) == [changes[1]]
     assert [line["nonce"] for line in archive.lines()] == ["n8", "n10"]

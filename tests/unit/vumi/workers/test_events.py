@@ -20,7 +20,7 @@ from chalicelib.events.consumers import DeliveryTask
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, Target, TargetKind, message
 from chalicelib.events.webhooks.sender import PostOutcome, Sender
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
 from simulation.logs import counting_metrics
@@ -134,7 +134,7 @@ SLOW, FAST, LOG = (
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with closing(Database(tmp_path / FILE)) as database:
-        queue = SqliteQueue(database, "timers", lambda: made.now, visibility_timeout=VISIBILITY)
+        queue = SqliteQueue(database, "deliveries", lambda: made.now, visibility_timeout=VISIBILITY)
         made = World(
             table=SqliteTable(database), delivery_queue=queue, map_parallel=database.map_in_commits
         )
@@ -233,7 +233,7 @@ def test_log_events_of_a_delivery_name_its_function(
     with caplog.at_level(logging.INFO, "vu-mi"):
         until(lambda: len(caplog.records) >= 2, world.worker(1).step)
     logged = [(record.message, vars(record)["fields"]["function"]) for record in caplog.records]
-    assert logged == [("event_logged", "fire_timers"), ("metrics", "another")]
+    assert logged == [("event_logged", "deliver_events"), ("metrics", "another")]
 
 
 def test_stopping_waits_for_running_deliveries_and_settles_them_once(
@@ -275,7 +275,7 @@ def fails_once(world: World, step: Callable[[DeliveryTask], None]) -> None:
 
     def broken(task: DeliveryTask) -> None:
         step(task)
-        raise Unavailable("the disk is full")
+        raise UnavailableError("the disk is full")
 
     def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
         parts = list(parts)
@@ -296,7 +296,7 @@ def test_a_failed_commit_uses_no_place_loses_no_event_and_ends_its_claim(
     world.accept("e", FAST)
     fails_once(world, failed)
     worker = world.worker(1)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         world.succeeds(worker)
     assert world.tries("e") == (failed is DeliveryTask.settle)
     if is_cancelled:
@@ -319,7 +319,7 @@ def test_stopping_leaves_unwritten_outcomes_to_the_next_start(
     telemetry.begin("another", None)
     worker.stop()
     [told] = [one for one in caplog.records if one.levelno == logging.WARNING]
-    fields = {"function": "fire_timers", "reason": "the disk is full"}
+    fields = {"function": "deliver_events", "reason": "the disk is full"}
     assert (told.message, vars(told)["fields"]) == ("events_left_to_next_start", fields)
     assert schedule.read(world.table, "e").claim
     world.delivery_queue.release()
@@ -394,13 +394,13 @@ def test_a_claim_that_is_repeated_in_a_commit_is_delivered(world: World) -> None
 
     def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
         def twice(part: Any) -> Any:
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 whole(undone, [part])
             return function(part)
 
         def undone(part: Any) -> None:
             function(part)
-            raise Unavailable("the commit is undone")
+            raise UnavailableError("the commit is undone")
 
         return whole(twice if function is DeliveryTask.claim else function, parts)
 
@@ -455,5 +455,5 @@ def test_attempts_of_webhooks_are_counted_by_their_outcome(
     with counting_metrics() as sums:
         until(lambda: world.status("queued") is Status.SUCCESS, worker.step)
         worker.stop()
-    posted = {name: n for name, n in sums["fire_timers"].items() if name.startswith("webhooks")}
+    posted = {name: n for name, n in sums["deliver_events"].items() if name.startswith("webhooks")}
     assert posted == dict.fromkeys(WEBHOOKS, 0) | {name: 1}

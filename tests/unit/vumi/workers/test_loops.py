@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from simulation.logs import logged_events
-from vumi.storage.database import Corrupt
+from vumi.storage.database import CorruptFileError
 from vumi.workers import loops
 from vumi.workers.loops import Loop
 
@@ -198,7 +198,7 @@ def test_a_step_that_raises_is_logged_and_repeated_a_second_later_unless_woken(
 
 def test_a_loop_with_a_corrupt_file_pauses_and_can_be_stopped(start: Start) -> None:
     """Otherwise the log would repeat the same error without end."""
-    steps = Steps(Corrupt("as SQLite says"))
+    steps = Steps(CorruptFileError("as SQLite says"))
     loop = start(steps, 0.0)
     assert not steps.come(2, 0.2)
     assert stops(loop)

@@ -16,7 +16,7 @@ from chalicelib.counting.view import View
 from chalicelib.counting.windows import marker_item
 from chalicelib.limits import Room
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Write
 from chalicelib.units import Seconds
@@ -118,7 +118,7 @@ def test_a_view_that_is_not_stored_becomes_a_message_that_was_received_once(
     ("error", "logged"),
     [
         (ZeroDivisionError(), [(logging.ERROR, "views_not_stored", {"views": 2})]),
-        (Unavailable("the disk is full"), []),
+        (UnavailableError("the disk is full"), []),
     ],
 )
 def test_a_commit_fails_if_its_views_can_not_be_stored(
@@ -129,7 +129,7 @@ def test_a_commit_fails_if_its_views_can_not_be_stored(
 ) -> None:
     """Then its requests are answered alone, and no view of it is stored in part."""
     world.failing(error)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         world.commit(YOUNG, WAITS)
     assert [one for one in logged_events(caplog) if one[1] == "views_not_stored"] == logged
     assert world.counts == (0, 0)
@@ -162,7 +162,7 @@ def test_a_hot_view_that_can_not_be_counted_fails_the_commit(world: World) -> No
     """A message of it could not tell that it was counted before."""
     pk, sk = keys.summary("wrong")
     world.table.put_all([{"PK": pk, "SK": sk, "count": "a text"}])
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         world.commit(view(hot=True), replace(view(place=1, hot=True), badge_id="wrong"))
     assert world.counts == (0, 0)
 
@@ -236,7 +236,7 @@ def test_the_changes_of_badges_that_can_not_be_folded_are_delivered_again(world:
 
         def write(self, *writes: Write) -> None:
             if {write.key.pk for write in writes} & refused:
-                raise Unavailable("no room")
+                raise UnavailableError("no room")
             super().write(*writes)
 
     refused = {keys.partition(BADGE), keys.marker(BADGE, MARK).pk}

@@ -15,7 +15,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.owners import changing, claiming, deleting, errors, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OwnedBadge
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
@@ -26,7 +26,7 @@ from vumi.operate.admin.counts_file import ImportedCount
 from vumi.operate.admin.importing import BATCH_BADGES, Import, ImportOutcome, ImportResult
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The process ends here."""
 
 
@@ -169,14 +169,14 @@ def test_a_view_that_is_folded_during_the_import_stays_counted(table: Table) -> 
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
     """Writes fail before or after they take effect, with views and imports in between."""
     given = rows(a=10, b=20, c=30)
-    fault = st.sampled_from([None, Unavailable("no"), Killed()])
+    fault = st.sampled_from([None, UnavailableError("no"), KilledError()])
     views = dict.fromkeys("abc", 0)
     table = MemoryTable()
     for _ in range(data.draw(st.integers(1, 3))):
         plan = data.draw(st.lists(fault, max_size=4)), data.draw(st.lists(fault, max_size=4))
         faulty = FaultyTable(table, before_write=raising(*plan[0]), after_write=raising(*plan[1]))
         attempt = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-        with suppress(StorageError, Killed):
+        with suppress(StorageError, KilledError):
             list(attempt.run(given))
         visited = data.draw(st.sampled_from("abc"))
         visit(table, visited)

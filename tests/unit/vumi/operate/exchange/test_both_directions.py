@@ -65,7 +65,7 @@ def live(world: ExchangeWorld) -> None:
     world.wait(3_600)
     world.fold()
     world.cancel(EVENTS[2])
-    world.fire(EVENTS[1])
+    world.deliver_event(EVENTS[1])
     world.visit(IDS[2])
     world.visit("a")
 
@@ -173,7 +173,7 @@ acts: st.SearchStrategy[Act] = st.one_of(
         st.sampled_from([0, 300, 90_000]),
     ),
     st.builds(lambda event: lambda world: world.cancel(event), st.sampled_from(EVENTS)),
-    st.builds(lambda event: lambda world: world.fire(event), st.sampled_from(EVENTS)),
+    st.builds(lambda event: lambda world: world.deliver_event(event), st.sampled_from(EVENTS)),
 )
 
 

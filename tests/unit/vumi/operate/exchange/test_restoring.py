@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from chalicelib.counting import keys
 from chalicelib.events.event import Status, batch
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.writes import Update
 from chalicelib.units import Seconds
@@ -202,7 +202,7 @@ def test_a_cut_or_changed_file_is_refused_before_any_line_is_used() -> None:
     assert other.memory.items == {}
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The process ends here."""
 
 
@@ -215,12 +215,12 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     put_wallet(one)
     exported, target, visits = export(one), empty(), 0
     for _ in range(data.draw(st.integers(1, 3))):
-        fault = st.sampled_from([None, None, Unavailable("no"), Killed()])
+        fault = st.sampled_from([None, None, UnavailableError("no"), KilledError()])
         plans = [data.draw(st.lists(fault, max_size=6)) for _ in range(4)]
         faults: list[Any] = [raising(*plan) for plan in plans]
         target.faulty = FaultyTable(target.memory, *faults)
         job = Restore(target, patience=FakeTime().retry(attempts=2))
-        with suppress(StorageError, Killed):
+        with suppress(StorageError, KilledError):
             list(job.run(files.read("FILE", BytesIO(exported))))
         found = target.memory.items.keys()
         assert keys.summary(BADGE) in found or keys.owner(BADGE) not in found

@@ -18,7 +18,7 @@ from chalicelib.counting.view import View
 from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.errors import OwnerError
-from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.ulids import earliest
@@ -165,7 +165,7 @@ def test_a_badge_that_never_stands_still_is_reported() -> None:
         put_summary(memory, "a", version=next(numbers))
 
     numbers = iter(range(1, 10_000))
-    with pytest.raises(Unavailable, match="a was changed by 50 other writes"):
+    with pytest.raises(UnavailableError, match="a was changed by 50 other writes"):
         read_badge(FaultyTable(memory, before_read=count), "a")
 
 

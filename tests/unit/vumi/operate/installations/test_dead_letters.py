@@ -16,7 +16,7 @@ from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.ports import NotSent
+from chalicelib.storage.ports import NotSentError
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
@@ -136,7 +136,7 @@ def test_a_letter_that_is_received_again_by_a_long_run_is_counted_once(step: flo
     assert len(queue.bodies) == 95
 
 
-@pytest.mark.parametrize("failure", [StorageError("refused"), NotSent([], "throttled")])
+@pytest.mark.parametrize("failure", [StorageError("refused"), NotSentError([], "throttled")])
 def test_a_letter_that_is_not_sent_is_not_deleted(failure: StorageError) -> None:
     dead = DeadLetters()
     dead.put(message())
