@@ -31,6 +31,18 @@ def get_views(badge_id: str) -> dict[str, Any]:
     return http_api_event(PATH, rawQueryString=query, headers=HEADERS)
 
 
+def count_views(badge_ids: Sequence[str]) -> dict[str, Any]:
+    """Return a POST that counts a view of each badge, as the script of web pages sends it."""
+    query = urlencode({"id": badge_ids}, doseq=True)
+    return http_api_event(PATH, "POST", rawQueryString=query, headers=HEADERS)
+
+
+def get_counts(badge_ids: Sequence[str]) -> dict[str, Any]:
+    """Return a GET of the counts of badges."""
+    query = urlencode({"id": badge_ids}, doseq=True)
+    return http_api_event(f"{PATH}/counts", rawQueryString=query, headers=HEADERS)
+
+
 def put_posting(path: str, body: Mapping[str, str]) -> dict[str, Any]:
     """Return a PUT of a deposit or a transfer by an operator, after the authorizer."""
     headers = {**HEADERS, "content-type": "application/json"}

@@ -28,6 +28,7 @@ from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.concurrency import THREADS
 from chalicelib.counting import keys
 from chalicelib.counting.view import View, ViewMessages
+from chalicelib.pages.badge_routes import MAX_COUNTED, MAX_READ
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
@@ -54,7 +55,7 @@ PRICES = {
 }
 MEMORY_GB, VCPUS = 0.5, 512 / 1769
 """A function has the share of a vCPU that its memory buys (Lambda developer guide)."""
-PROCESSOR_MS = {"get_views": (0.3, 0.0), "put_views": (0.2, 0.03), "fold_views": (0.4, 0.7)}
+PROCESSOR_MS = {"get_views": (0.3, 0.1), "put_views": (0.2, 0.03), "fold_views": (0.4, 0.7)}
 """Of a run, and for each further badge; measured with AWS stubbed on 2026-11-21."""
 TABLE_MS, SQS_MS = 5, 10
 """The wait for a request; assumed."""
@@ -98,9 +99,9 @@ class Run:
 
     @property
     def billed_ms(self) -> int:
-        """Return whole milliseconds; the badges of a fold wait concurrently."""
+        """Return whole milliseconds; the badges of a fold or of a page wait concurrently."""
         first, more = PROCESSOR_MS[self.function]
-        parallel = min(THREADS, self.badges) if self.function == "fold_views" else 1
+        parallel = 1 if self.function == "put_views" else min(THREADS, self.badges)
         waiting = len(self.requests) * TABLE_MS / parallel + self.sends * SQS_MS
         return math.ceil((first + more * (self.badges - 1)) / VCPUS + waiting)
 
@@ -120,6 +121,11 @@ class Stack:
     def get(self, badge_id: str = BADGE_ID) -> None:
         """Run a GET."""
         self.run("get_views", get_views.handler, events.get_views(badge_id), sends=1)
+
+    def post(self, badge_ids: Sequence[str]) -> None:
+        """Run a POST of a page's ids."""
+        event = events.count_views(badge_ids)
+        self.run("get_views", get_views.handler, event, len(badge_ids), sends=1)
 
     def deliver(self) -> None:
         """Run `put_views` on all messages."""
@@ -195,7 +201,8 @@ class Counted:
     def dollars(self) -> dict[str, float]:
         """Return the price of a million views, by service."""
         billed = self.of_a_view(lambda run: run.billed_ms) / 1000 * MEMORY_GB
-        view = events.WINDOWS.retention / DAY / DAYS_A_MONTH * _view_bytes()
+        kept = self.of_a_view(lambda run: run.messages) * events.WINDOWS.retention
+        view = kept / DAY / DAYS_A_MONTH * _view_bytes()
         parts = {
             "API": PRICES["api"],
             "Lambda": self.of_a_view(lambda _: 1) * PRICES["lambda"] + billed * PRICES["gb_second"],
@@ -227,21 +234,27 @@ def _view_bytes() -> int:
     return item_bytes(encode_item({"PK": pk, "SK": sk, "ttl": int(START)})) + STORED_OVERHEAD_BYTES
 
 
-def spread(views: int, seconds: float, badges: int = 1) -> Counted:
-    """Simulate views of each badge at even times, after a day with one view."""
+def spread(views: int, seconds: float, badges: int = 1, *, of_a_page: bool = False) -> Counted:
+    """Simulate views of each badge at even times, after a day with one view.
+
+    The badges `of_a_page` are counted by one request, and their views are counted as one.
+    """
     ids = [BADGE_ID] if badges == 1 else [f"{BADGE_ID}/{place}" for place in range(badges)]
     with stack_of() as stack:
         for count, pause in ((1, DAY), (views, seconds / views)):
             stack.runs.clear()
             for _ in range(count):
-                for badge_id in ids:
+                if of_a_page:
+                    stack.post(ids)
+                for badge_id in () if of_a_page else ids:
                     stack.get(badge_id)
                 stack.move(1)
                 stack.deliver()
                 stack.move(pause - 1)
         stack.move(DAY)
         _check(stack, ids, views + 1)
-    return Counted(stack.runs, views * badges, round(views * badges * DAY / seconds))
+    number = views if of_a_page else views * badges
+    return Counted(stack.runs, number, round(number * DAY / seconds))
 
 
 def _check(stack: Stack, ids: Sequence[str], views: int) -> None:
@@ -258,6 +271,7 @@ def units() -> dict[str, tuple[float, int]]:
         stack.deliver()
         stack.move(2 * DAY)
         get, put, fold = stack.runs
+        page = _visit_page(stack)
         hot = {}
         for views in (1, 1, PUT_BATCH):
             batch = events.views([BADGE_ID] * views, stack.now, hot=True)
@@ -274,6 +288,9 @@ def units() -> dict[str, tuple[float, int]]:
             postings.append(stack.runs[-1])
     runs = {
         "GET": get,
+        "POST of a page and its site": page[0],
+        "put of these two views": page[1],
+        f"GET of {MAX_READ} counts": page[2],
         "put of a view that begins a window": put,
         "fold": fold,
         "hot view": hot[1],
@@ -283,6 +300,16 @@ def units() -> dict[str, tuple[float, int]]:
         "transfer": postings[1],
     }
     return {name: (run.reads, run.writes) for name, run in runs.items()}
+
+
+def _visit_page(stack: Stack) -> tuple[Run, Run, Run]:
+    """Count a page and its site, and read a list of pages."""
+    ids = [f"{BADGE_ID}/{place}" for place in range(MAX_READ)]
+    stack.post(ids[:2])
+    stack.deliver()
+    stack.run("get_views", get_views.handler, events.get_counts(ids), MAX_READ)
+    post, put, counts = stack.runs[-3:]
+    return post, put, counts
 
 
 def _get_with(stack: Stack, live: int) -> Run:
@@ -303,6 +330,7 @@ def tables() -> Iterator[Report]:
     named = {
         "a stack with one view a day": quiet,
         "one badge with 1,000 views a day": usual,
+        "a page and its site, the same": spread(125, DAY / 8, 2, of_a_page=True),
         "98 such badges, full batches": full,
     }
     dollars = {name: counted.dollars() for name, counted in named.items()}
@@ -325,11 +353,13 @@ def tables() -> Iterator[Report]:
     )
     usd, routes = quiet.dollars(), len(http_api.routes(TABLE.routes)) + 1
     view = usd["together"] - usd["cold starts"]
+    dearest = usd["API"] + MAX_COUNTED * (view - usd["API"])
+    prices = [dearest, dearest + (routes - 1) * view]
     yield Report(
         "$ a day, if strangers view new ids at the limit",
-        ("RequestsPerSecond", "one route", f"all {routes} routes"),
+        ("RequestsPerSecond", f"{MAX_COUNTED} ids a request", f"all {routes} routes"),
         [
-            (f"{rate}", *(f"{rate * DAY * times * view / MILLION:,.2f}" for times in (1, routes)))
+            (f"{rate}", *(f"{rate * DAY * of_one / MILLION:,.2f}" for of_one in prices))
             for rate in RATES
         ],
     )

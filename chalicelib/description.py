@@ -28,6 +28,7 @@ from chalicelib.http.openapi import (
     error_response,
     success,
 )
+from chalicelib.http.query import MAX_PARAMETERS
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.pages import description as views
 from chalicelib.version import VERSION
@@ -73,9 +74,9 @@ INFO = {
     ' Gateway itself refuses some requests, with `{"message"}` and no other header: 401 without a'
     " token, 403 for a token that is malformed or unknown, 413, 429 and 503. On one machine, the"
     " parser refuses malformed heads without a body.\n\n"
-    "A query has at most 100 parameters. One that the route does not have is refused by name, and a"
-    f" badge that refuses it counts no view. {IGNORED} are ignored everywhere, because they make"
-    " caches fetch a URL again. On one machine, a head of more than 16 KiB is 431"
+    f"A query has at most {MAX_PARAMETERS} parameters. One that the route does not have is refused"
+    f" by name, and a badge that refuses it counts no view. {IGNORED} are ignored everywhere,"
+    " because they make caches fetch a URL again. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
     " 30 s, and 429 `too_many_requests` if its address sends more than there is memory for.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64) and its network: new"

@@ -71,8 +71,8 @@ class StoringQueue:
     installation: Installation
     is_holding: bool = False
 
-    def send(self, view: View) -> None:
-        if self.is_holding or self.store([view]):
+    def send(self, *views: View) -> None:
+        for view in views if self.is_holding else self.store(views):
             self.installation.views_queue.send(view.to_message())
 
     def store(self, views: Sequence[View]) -> set[View]:

@@ -186,14 +186,14 @@ class MachineWorld(World):
     def note_sent(self, view: View) -> None:
         """Record that a request has sent the message of its view."""
         assert self._looking
-        self._looking.own = view.ulid
+        self.asked_for(self._looking, view.ulid, view.badge_id)
         self._views[view.ulid] = view
 
     # steps
 
     def visitors_come(self) -> None:
         """Let visitors share a commit that stores their views; if it fails, each gets their own."""
-        names = self.random.choices(self.owners.ids, k=self.random.choice([1, 1, 2, 5]))
+        names = [self.any_ids() for _ in range(self.random.choice([1, 1, 2, 5]))]
         self._versions = self._read_versions()
         requests = [(self.look(asked), self.any_request(asked)) for asked in names]
         ask = partial(self.views.commit, lambda: [self._ask(*request) for request in requests])
@@ -204,30 +204,35 @@ class MachineWorld(World):
                 self._visitor_comes(asked)
             return
         self._end([looking for looking, _ in requests])
-        for (looking, _), answer in zip(requests, answers, strict=True):
-            self.check_answer(looking, answer)
+        for (looking, _), own in zip(requests, answers, strict=True):
+            self.check_answers(looking, own)
 
-    def _visitor_comes(self, asked: str) -> None:
+    def _visitor_comes(self, asked: Sequence[str]) -> None:
         self._versions = self._read_versions()
         looking, request = self.look(asked), self.any_request(asked)
-        answer = self._try(lambda: self._ask(looking, request))
+        answers = self._try(lambda: self._ask(looking, request))
         self._end([looking])
-        if answer is not None:
-            self.check_answer(looking, answer)
+        if answers is not None:
+            self.check_answers(looking, answers)
 
-    def _ask(self, looking: Looking, request: Callable[[], Shown | str]) -> Shown | str:
+    def _ask(self, looking: Looking, request: Callable[[], list[Shown | str]]) -> list[Shown | str]:
         self._looking = looking
         return request()
 
     def _end(self, requests: Sequence[Looking]) -> None:
-        """End requests, and record their views as taken if the file has them in any form."""
+        """End requests, and record their views as taken if the file has them in any form.
+
+        It has all views of a request or none.
+        """
         for looking in requests:
             looking.span.ended = self.moment
-            if looking.own and not self._has(self._views[looking.own]):
-                looking.own = ""
+            stored = {self._has(self._views[ulid]) for ulid in looking.own.values()}
+            assert len(stored) <= 1, f"of {looking.asked}, some views are stored"
+            if stored == {False}:
+                looking.own = {}
         for looking in requests:
-            if looking.own:
-                self.take(looking, looking.own, self._views[looking.own].badge_id)
+            for ulid in looking.own.values():
+                self.take(looking, ulid, self._views[ulid].badge_id)
 
     def _has(self, view: View) -> bool:
         if self.engine.get(keys.view(view.badge_id, view.ulid)):
@@ -324,6 +329,7 @@ class NotingViewQueue(CommitBuffer):
 
     world: MachineWorld
 
-    def send(self, view: View) -> None:
-        self.world.note_sent(view)
-        super().send(view)
+    def send(self, *views: View) -> None:
+        for view in views:
+            self.world.note_sent(view)
+        super().send(*views)

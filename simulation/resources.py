@@ -37,6 +37,7 @@ class GivenResources:
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
+    map_reads: MapParallel = map
     limits: Limits = field(default_factory=NoLimits)
     room: Callable[[], Room] = lambda: Room.ALL
     claims: Claims = field(default_factory=Leases)

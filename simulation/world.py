@@ -7,8 +7,8 @@ seed makes one history.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from http import HTTPStatus
@@ -57,13 +57,16 @@ DAYS = 90
 
 @dataclass
 class Looking:
-    """A request for a badge under way: the bounds of its answer, and the view that it took."""
+    """A request for badges under way: the bounds of its answers, and the views that it took.
 
-    asked: str
+    `own` has the ULID of its view by the id that was asked for.
+    """
+
+    asked: Sequence[str]
     span: Span
     highest: Mapping[str, Mapping[str, int]]
     last_read: Moment
-    own: str = ""
+    own: dict[str, str] = field(default_factory=dict)
     is_unread: bool = False
     """Whether the table could not be read, so that the view's time is that of a clock alone."""
 
@@ -148,14 +151,14 @@ class World:
 
     # requests
 
-    def look(self, asked: str) -> Looking:
-        """Begin to record a request for a badge."""
+    def look(self, asked: Sequence[str]) -> Looking:
+        """Begin to record a request for badges."""
         highest = {badge_id: dict(own) for badge_id, own in self.ledger.highest.items()}
         return Looking(asked, Span(self.moment), highest, self.moment)
 
-    def ask(self, method: str, path: str, asked: str, **options: str) -> Response:
-        """Send a request for a badge with options."""
-        query = {name: [value] for name, value in {"id": asked, **options}.items()}
+    def ask(self, method: str, path: str, *asked: str, **options: str) -> Response:
+        """Send a request for badges with options."""
+        query = {"id": asked, **{name: [value] for name, value in options.items()}}
         return dispatch(TABLE, Request(method, path, query=query), self.resources)
 
     def badge(self, asked: str, method: str = "GET", **options: str) -> Shown | str:
@@ -166,6 +169,18 @@ class World:
             return str(body.get("message"))
         assert answer.status == HTTPStatus.OK
         return {ALL: int(body["message"])}
+
+    def badges_together(self, asked: Sequence[str], method: str) -> list[Shown | str]:
+        """Count a view of each of several badges, or with GET read their counts."""
+        path, name = ("", "views") if method == "POST" else ("/counts", "counts")
+        answer = self.ask(method, f"/api/v1/views{path}", *asked)
+        body = json.loads(answer.body)
+        if answer.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE}:
+            return [str(body["error"]["message"])] * len(asked)
+        assert [one["id"] for one in body[name]] == list(asked)
+        return [
+            one["message"] if one["count"] is None else {ALL: one["count"]} for one in body[name]
+        ]
 
     def history(self, asked: str, by: str = "day") -> Shown | str:
         """Ask for the history of a badge by day or by hour."""
@@ -198,8 +213,20 @@ class World:
         moment = datetime.fromtimestamp(self.clock() + ahead, zone)
         return f"since {show.start(moment)}"
 
-    def any_request(self, asked: str) -> Callable[[], Shown | str]:
-        """Return a request for a badge: mostly one that counts, sometimes one that does not."""
+    def any_ids(self) -> list[str]:
+        """Return the ids that a visitor asks for: mostly one, or those of a page."""
+        number = self.random.choice([1, 1, 1, 1, 1, 2, 3])
+        return self.random.sample(self.owners.ids, min(number, len(self.owners.ids)))
+
+    def any_request(self, asked: Sequence[str]) -> Callable[[], list[Shown | str]]:
+        """Return a request for badges: mostly one that counts, sometimes one that does not."""
+        if len(asked) > 1:
+            method = "POST" if self.random.random() < 0.7 else "GET"
+            return partial(self.badges_together, asked, method)
+        request = self._any_request(asked[0])
+        return lambda: [request()]
+
+    def _any_request(self, asked: str) -> Callable[[], Shown | str]:
         chance = self.random.random()
         if chance < 0.3:
             return partial(self.history, asked, "hour" if chance < 0.1 else "day")
@@ -211,15 +238,18 @@ class World:
             return partial(self.badge, asked, peek="1")
         return partial(self.badge, asked, "POST" if chance < 0.65 else "GET")
 
-    def check_answer(self, looking: Looking, answer: Shown | str) -> None:
+    def check_answers(self, looking: Looking, answers: Sequence[Shown | str]) -> None:
         """Check laws 2 and 3, and that a frozen badge takes no view unless an owner changed it."""
-        if isinstance(answer, str):
-            return
         if any(looking.span.overlaps(request) for request in self.owners.requests):
             return
-        badge_id = self.ledger.place(looking.asked)
+        for asked, answer in zip(looking.asked, answers, strict=True):
+            if not isinstance(answer, str):
+                self._check_answer(looking, asked, answer)
+
+    def _check_answer(self, looking: Looking, asked: str, answer: Shown) -> None:
+        badge_id = self.ledger.place(asked)
         summary = read(self.engine, badge_id)
-        assert not (summary.frozen and looking.own), "a frozen badge has taken a view"
+        assert not (summary.frozen and asked in looking.own), "a frozen badge has taken a view"
         _, most = self.ledger.bounds(badge_id, looking.last_read)
         shown_before = looking.highest.get(badge_id, {})
         for name, number in answer.items():
@@ -234,9 +264,22 @@ class World:
 
     def take(self, looking: Looking, ulid: str, under: str) -> None:
         """Record that a request has taken a view, which is stored under an id."""
-        looking.own = ulid
+        asked = self.asked_for(looking, ulid, under)
         clocks = self.skew if looking.is_unread else 0.0
-        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment, under, clocks))
+        self.ledger.take(ulid, Taken(asked, looking.span, self.moment, under, clocks))
+
+    def asked_for(self, looking: Looking, ulid: str, under: str) -> str:
+        """Return the id for which a request has taken a view, and note the view as its own.
+
+        A request sends its views in the order of its ids.
+        """
+        if known := [asked for asked, own in looking.own.items() if own == ulid]:
+            return known[0]
+        left = [asked for asked in looking.asked if asked not in looking.own]
+        named = [asked for asked in left if under in (asked, self.ledger.place(asked))]
+        asked = under if under in left else [*named, *left][0]
+        looking.own[asked] = ulid
+        return asked
 
     def an_owner_asks(self) -> None:
         """Start an owner's request, if this world has owners."""

@@ -217,7 +217,9 @@ class Reference:
             if link := self._find_earlier((one["name"], json.dumps(one)), call):
                 known.setdefault(link, []).append(f"`{one['name']}`")
             else:
-                such = f"; such as `{one['example']}`" if "example" in one else ""
+                example = one.get("example", ())
+                listed = example if isinstance(example, list) else [example]
+                such = f"; such as `{'`, `'.join(map(str, listed))}`" if "example" in one else ""
                 mark = REQUEST[not one.get("required")]
                 text = f"{values(one['schema'])}{such}. {one['description']}"
                 rows.append(f"- `{one['name']}`{mark}: {text}")
@@ -379,14 +381,16 @@ def _curl(call: Call, body: Json | str | None) -> str:
 
 
 def _url(call: Call) -> str:
-    path, query = call.path, dict[str, str]()
+    path, query = call.path, dict[str, str | list[str]]()
     for one in call.parameters:
         if one["in"] == "path":
             path = path.replace(f"{{{one['name']}}}", quote(one["example"], safe=""))
         elif one.get("required"):
             query[one["name"]] = one["example"]
     query |= GIVEN.get(call.name, {})
-    return f"{HOST}{path}" + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
+    return f"{HOST}{path}" + (
+        f"?{urlencode(query, doseq=True, quote_via=quote, safe='')}" if query else ""
+    )
 
 
 if __name__ == "__main__":

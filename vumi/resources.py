@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting.view import ViewQueue
@@ -37,6 +38,8 @@ class MayWait(BaseException):
 @dataclass(frozen=True, slots=True)
 class StandaloneResources:
     """The `chalicelib.resources.Resources` of one machine."""
+
+    map_reads: ClassVar[MapParallel] = map
 
     settings: Settings
     clock: Callable[[], Seconds]

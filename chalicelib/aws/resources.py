@@ -69,7 +69,7 @@ class AwsResources:
     """
 
     clock = view_clock = staticmethod(time.time)
-    map_parallel = staticmethod(map_parallel)
+    map_parallel = map_reads = staticmethod(map_parallel)
     limits = NoLimits()
     room = staticmethod(lambda: Room.ALL)
 

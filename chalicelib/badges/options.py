@@ -130,19 +130,31 @@ class Look(Options):
     )
 
 
-class CountFormat(Options):
-    """The form of a number. `base` is added to the count."""
+class NumberFormat(Options):
+    """The form of a number."""
 
     format = choice(lambda: FORMATS, "Of the count: 1234, 1,234 or 1.2k.", "plain")
-    base = Field(base, BASE | {"default": 0}, "Added to the shown count.", default=0, example=1200)
+
+    def total(self, count: int) -> int:
+        """Return the number of all views that is shown."""
+        return count
 
     def message(self, count: int) -> str:
-        """Return the text of a count and the base."""
-        return self.write(count + self.base)
+        """Return the text of the number of all views."""
+        return self.write(self.total(count))
 
     def write(self, count: int) -> str:
         """Return a number as it is shown: 1234, 1,234 or 1.2k."""
         return FORMATS[self.format](count)
+
+
+class CountFormat(NumberFormat):
+    """The form of a count, to which `base` is added."""
+
+    base = Field(base, BASE | {"default": 0}, "Added to the shown count.", default=0, example=1200)
+
+    def total(self, count: int) -> int:
+        return count + self.base
 
 
 PLAIN = Look()

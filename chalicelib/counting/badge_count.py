@@ -145,16 +145,16 @@ def page_size(badge_id: str) -> int:
     return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
 
 
-def take(view: View, queue: ViewQueue, counting: Callable[[], Counting]) -> None:
-    """Enqueue the write of a view, or store it directly if the queue fails.
+def take(views: Sequence[View], queue: ViewQueue, counting: Callable[[], Counting]) -> None:
+    """Enqueue the writes of a request's views, or store them directly if the queue fails.
 
-    Raises `StorageError` if both fail: the view is lost then, and the badge must say so.
+    Raises `StorageError` if both fail: a view is lost then, and the response must say so.
     """
     try:
-        queue.send(view)
+        queue.send(*views)
     except StorageError:
         telemetry.count(queue_refusals=1)
-        for failure in storing.store(counting(), [view]).values():
+        for failure in storing.store(counting(), views).values():
             raise failure from None
         telemetry.event(logging.WARNING, "view_stored_directly")
 

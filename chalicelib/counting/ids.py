@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.http.errors import BadRequestError, ClientError
-from chalicelib.http.fields import Field, Options, schema, string
+from chalicelib.http.fields import Field, Options, Repeated, schema, string
 from chalicelib.http.messages import Query
 from chalicelib.http.query import check_characters
 from chalicelib.settings import Settings
@@ -87,6 +87,7 @@ def _check_length(given: str, most: int) -> None:
 
 
 Asked = TypeVar("Asked", bound="IdOption")
+Several = TypeVar("Several", bound="IdsOptions")
 
 
 class IdOption(Options):
@@ -105,6 +106,19 @@ class IdOption(Options):
     )
 
 
+class IdsOptions(Options):
+    """The ids of several badges in a query, which a subclass declares."""
+
+    badge_ids: Repeated[str]
+
+
+def several(most: int, **rules: Any) -> Repeated[str]:
+    """Declare the ids of several badges."""
+    words = "The badges, each as the `id` of a badge alone."
+    example = ["owner/name", "owner/other"]
+    return Repeated(parse, ID, words, most=most, name="id", example=example, **rules)
+
+
 def check_counted(badge_id: str, settings: Settings) -> None:
     """Raise `NotCountedError` for an id that the operator does not count."""
     if settings.ids and not any(fnmatchcase(badge_id, pattern) for pattern in settings.ids):
@@ -115,4 +129,12 @@ def read(kind: type[Asked], query: Query, settings: Settings) -> Asked:
     """Return the options of a query for a badge that is counted here. Raises `ClientError`."""
     options = kind(query)
     check_counted(options.badge_id, settings)
+    return options
+
+
+def read_several(kind: type[Several], query: Query, settings: Settings) -> Several:
+    """Return the options of a query for badges that are all counted here. Raises `ClientError`."""
+    options = kind(query)
+    for badge_id in options.badge_ids:
+        check_counted(badge_id, settings)
     return options

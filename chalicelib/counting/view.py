@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from chalicelib.counting import ids
 from chalicelib.storage.messages import MalformedError
+from chalicelib.storage.ports import Message
 from chalicelib.ulids import milliseconds
 from chalicelib.units import Milliseconds
 
@@ -65,18 +66,24 @@ class View:
 class ViewQueue(Protocol):
     """A queue that carries views from the request to `store_views`, each at least once."""
 
-    def send(self, view: View) -> None:
-        """Enqueue a view. Raises `StorageError`; the view may be in the queue nevertheless."""
+    def send(self, *views: View) -> None:
+        """Enqueue the views of a request.
+
+        Raises `StorageError`; each of the views may be in the queue nevertheless.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ViewMessages:
-    """A `ViewQueue` that sends each view as a message of a queue."""
+    """A `ViewQueue` that sends each view as a message of a queue, up to ten in one call."""
 
     queue: Queue
 
-    def send(self, view: View) -> None:
-        self.queue.send(view.to_message())
+    def send(self, *views: View) -> None:
+        if len(views) == 1:
+            self.queue.send(views[0].to_message())
+        else:
+            self.queue.send_all([Message(view.to_message()) for view in views])
 
 
 def ulid_in(body: object) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from chalicelib.badges.options import CountFormat
+from chalicelib.badges.options import NumberFormat
 from chalicelib.counting import badge_count
 from chalicelib.counting.badge_count import Count
 from chalicelib.http.fields import Field, enum, string
@@ -72,7 +72,15 @@ def _zone(given: str) -> timezone:
     return timezone(timedelta(hours=int(given.partition(":")[0])))
 
 
-class PeriodOptions(CountFormat):
+class Period(NamedTuple):
+    """The numbers that a badge asks for: one of `Show`, and the views of each of so many `days`."""
+
+    show: Show = Show.TOTAL
+    zone: timezone = UTC
+    days: int = 0
+
+
+class PeriodOptions(NumberFormat):
     """The options of a number of views."""
 
     show = Field(
@@ -91,13 +99,9 @@ class PeriodOptions(CountFormat):
         example="-05:00",
     )
 
-
-class Period(NamedTuple):
-    """The numbers that a badge asks for: one of `Show`, and the views of each of so many `days`."""
-
-    show: Show = Show.TOTAL
-    zone: timezone = UTC
-    days: int = 0
+    @property
+    def period(self) -> Period:
+        return Period(self.show, self.zone)
 
 
 class BadgeNumbers(NamedTuple):
@@ -135,7 +139,7 @@ def _read_periods(table: Table, badge_id: str, period: Period, now: Seconds) -> 
 def number(views: BadgeNumbers, options: PeriodOptions) -> int:
     """Return the number that a badge shows: of two numbers, that of all views."""
     if options.show in {Show.TOTAL, Show.TODAY_TOTAL}:
-        return options.base + views.total.shown
+        return options.total(views.total.shown)
     return views.of_period
 
 

@@ -108,6 +108,37 @@ class Field(Generic[Value]):
         return self.read(given)
 
 
+class Repeated(Field[tuple[Value, ...]]):
+    """An option that is given once or several times, at most `most` times.
+
+    `parse` gets None if it is missing. `rules` are further parts of the schema.
+    """
+
+    def __init__(  # noqa: PLR0913  everything about a field
+        self,
+        parse: Callable[[str | None], Value],
+        schema: Json,
+        words: str,
+        *,
+        most: int,
+        name: str,
+        example: Sequence[str],
+        **rules: Any,
+    ) -> None:
+        def parse_all(values: Sequence[str]) -> tuple[Value, ...]:
+            return tuple(map(parse, values or (None,)))
+
+        listed = array(schema, most, minItems=1, **rules)
+        super().__init__(parse_all, listed, words, name=name, example=example)
+        self.most = most
+
+    def read_option(self, values: Sequence[str]) -> tuple[Value, ...]:
+        """Return the values of an option, in the order in which they were given."""
+        if len(values) > self.most:
+            raise BadRequestError(f"{self.name}: give at most {self.most}, not {len(values)}")
+        return self.read(values)
+
+
 class _Fields:
     """Fields that are declared together: those of the class and of its bases, by their names."""
 

@@ -11,7 +11,8 @@ from urllib.parse import parse_qs
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query
 
-MAX_PARAMETERS = 100
+MAX_PARAMETERS = 120
+"""The 100 ids of the longest list, and options beside them."""
 MAX_CACHED = 2_048
 """Queries whose parameters are cached, because a README has the same ones on every visit."""
 MAX_CACHED_CHARACTERS = 300

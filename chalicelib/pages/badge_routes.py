@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from chalicelib import telemetry
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import PIXEL, STYLES, Look, flag
+from chalicelib.badges.options import PIXEL, STYLES, CountFormat, Look, flag
 from chalicelib.badges.responses import IMAGE, badge_route, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
 from chalicelib.counting.resources import Counting
-from chalicelib.counting.view import View, ViewQueue
+from chalicelib.counting.view import ViewQueue
 from chalicelib.counting.windows import Windows
 from chalicelib.history import periods
 from chalicelib.history.periods import BadgeNumbers, Period, PeriodOptions
 from chalicelib.http import guards, responses
+from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
@@ -38,18 +40,27 @@ COLOR = "blue"
 PROBE = Key("HEALTH", "HEALTH")
 """An item that never exists: reading it shows that the table answers."""
 NOT_COUNTED = "internal error, view not counted"
+MAX_COUNTED = 10
+"""The ids of a request that counts views: the messages that SQS takes in one call."""
+MAX_READ = 100
+"""The ids of a request that reads counts."""
 VIEW_TAKEN = "count unavailable, view taken"
+UNAVAILABLE = "count unavailable: try again"
 
 
-class NumberOptions(PeriodOptions, ids.IdOption):
-    """The options of a badge's number."""
+class CountOptions(PeriodOptions, CountFormat, ids.IdsOptions):
+    """The options of a request that counts a view of each of its badges."""
 
-    @property
-    def period(self) -> Period:
-        return Period(self.show, self.zone)
+    badge_ids = ids.several(MAX_COUNTED, uniqueItems=True)
 
 
-class BadgeOptions(Look, NumberOptions):
+class CountsOptions(PeriodOptions, ids.IdsOptions):
+    """The options of a request that reads the counts of badges."""
+
+    badge_ids = ids.several(MAX_READ)
+
+
+class BadgeOptions(Look, PeriodOptions, CountFormat, ids.IdOption):
     """The options of a badge of views."""
 
     peek = Field(
@@ -83,10 +94,15 @@ class ImageOptions(BadgeOptions):
 
 
 class ViewResources(Resources, Protocol):
-    """The resources that take views. `map_parallel` works on the independent parts of a batch."""
+    """The resources that take views.
+
+    `map_parallel` works on the independent parts of a batch, `map_reads` on those that only read.
+    """
 
     @property
     def map_parallel(self) -> MapParallel: ...
+    @property
+    def map_reads(self) -> MapParallel: ...
     @property
     def views_queue(self) -> ViewQueue: ...
 
@@ -96,23 +112,48 @@ def get_views(request: Request, resources: ViewResources) -> Response:
     kind = ImageOptions if request.path.endswith(IMAGE) else BadgeOptions
     asked = ids.read(kind, request.query, resources.settings)
     is_visit = request.method == "GET" and not asked.peek
-    views = _take_view(asked, request, resources) if is_visit else _peek(asked, resources)
+    views = _read(asked.period, resources, asked.badge_id)
+    if is_visit:
+        _take({asked.badge_id: views}, request, resources)
     if views is None:
-        missing = VIEW_TAKEN if is_visit else "count unavailable: try again"
+        missing = VIEW_TAKEN if is_visit else UNAVAILABLE
         return respond(Badge.error(LABEL, missing), request)
     label, message = LABEL + asked.show.suffix, periods.write(views, asked)
     return respond(Badge.of(label, message, COLOR, asked, views.days), request)
 
 
 def count_view(request: Request, resources: ViewResources) -> Response:
-    """Count a view and return the count before it as a number, to a script of any site."""
+    """Count a view of each badge, and return the counts before it to a script of any site."""
     check_empty(request.body)
-    options = ids.read(NumberOptions, request.query, resources.settings)
-    views = _take_view(options, request, resources)
-    count, message = None, VIEW_TAKEN
-    if views is not None:
-        count, message = periods.number(views, options), periods.write(views, options)
-    return responses.json({"id": options.badge_id, "count": count, "message": message})
+    options = ids.read_several(CountOptions, request.query, resources.settings)
+    _check_distinct(options.badge_ids)
+    found = _read_all(options, resources)
+    _take(found, request, resources)
+    counted = [_to_json(one, found[one], options, VIEW_TAKEN) for one in found]
+    return responses.json(counted[0] if len(counted) == 1 else {"views": counted})
+
+
+def get_counts(request: Request, resources: ViewResources) -> Response:
+    """Return the counts of badges in the order of their ids; this counts no view."""
+    options = ids.read_several(CountsOptions, request.query, resources.settings)
+    found = _read_all(options, resources)
+    counts = [_to_json(one, found[one], options, UNAVAILABLE) for one in options.badge_ids]
+    return responses.json({"counts": counts})
+
+
+def _check_distinct(badge_ids: Sequence[str]) -> None:
+    if len(set(badge_ids)) < len(badge_ids):
+        raise BadRequestError("id: one is given twice: give each once")
+
+
+def _to_json(
+    badge_id: str, views: BadgeNumbers | None, options: PeriodOptions, missing: str
+) -> Mapping[str, object]:
+    """Return the number of a badge, or null and the reason if it can't be read."""
+    if views is None:
+        return {"id": badge_id, "count": None, "message": missing}
+    count, message = periods.number(views, options), periods.write(views, options)
+    return {"id": badge_id, "count": count, "message": message}
 
 
 def get_health(_: Request, resources: Resources) -> Response:
@@ -121,30 +162,43 @@ def get_health(_: Request, resources: Resources) -> Response:
     return responses.json({"status": "ok"})
 
 
-def _peek(asked: NumberOptions, resources: ViewResources) -> BadgeNumbers | None:
+def _read(period: Period, resources: ViewResources, badge_id: str) -> BadgeNumbers | None:
     """Read the numbers of a badge; return None if that fails."""
     try:
-        return periods.read(resources.table, asked.badge_id, asked.period, resources.view_clock())
+        return periods.read(resources.table, badge_id, period, resources.view_clock())
     except StorageError:
-        telemetry.event(logging.ERROR, "count_not_read", badge=asked.badge_id)
+        telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
         return None
 
 
-def _take_view(
-    asked: NumberOptions, request: Request, resources: ViewResources
-) -> BadgeNumbers | None:
-    """Take a view, unless the badge is frozen; return the numbers before it."""
-    windows = Windows.of(resources.settings)
-    views = _peek(asked, resources)
-    if views is None:
-        view = badge_count.view_of_unread(asked.badge_id, resources.view_clock())
-        _take(view, resources, windows)
-    elif not (count := views.total).summary.frozen:
-        if count.is_new:
-            guards.check_limit(Action.NEW_ID, request, resources)
-        view = count.view(windows, resources.view_clock(), resources.settings.hot_views)
-        _take(view, resources, windows)
-    return views
+def _read_all(
+    options: CountOptions | CountsOptions, resources: ViewResources
+) -> dict[str, BadgeNumbers | None]:
+    """Read the numbers of badges, in parallel where that is faster."""
+    badge_ids = dict.fromkeys(options.badge_ids)
+    read = partial(_read, options.period, resources)
+    return dict(zip(badge_ids, resources.map_reads(read, badge_ids), strict=True))
+
+
+def _take(
+    found: Mapping[str, BadgeNumbers | None], request: Request, resources: ViewResources
+) -> None:
+    """Take a view of each badge that is not frozen, or of none if a limit refuses a new id."""
+    windows, now = Windows.of(resources.settings), resources.view_clock()
+    views = []
+    for badge_id, numbers in found.items():
+        if numbers is None:
+            views.append(badge_count.view_of_unread(badge_id, now))
+        elif not (count := numbers.total).summary.frozen:
+            if count.is_new:
+                guards.check_limit(Action.NEW_ID, request, resources)
+            views.append(count.view(windows, now, resources.settings.hot_views))
+
+    def counting() -> Counting:
+        return Counting(resources.table, windows, resources.view_clock, resources.map_parallel)
+
+    if views:
+        badge_count.take(views, resources.views_queue, counting)
 
 
 def draw_failure(failure: Exception) -> Badge:
@@ -152,18 +206,19 @@ def draw_failure(failure: Exception) -> Badge:
     return Badge.error(LABEL, explain(failure, unavailable=NOT_COUNTED, internal=NOT_COUNTED))
 
 
-def _take(view: View, resources: ViewResources, windows: Windows) -> None:
-    def counting() -> Counting:
-        return Counting(resources.table, windows, resources.view_clock, resources.map_parallel)
-
-    badge_count.take(view, resources.views_queue, counting)
-
-
 PATH = "/api/v1/views"
 _badge = badge_route(get_views, draw_failure)
 ROUTES = (
     _badge(path=PATH, options=BadgeOptions),
-    Route("POST", PATH, count_view, from_any_site=True, options=NumberOptions),
+    Route("POST", PATH, count_view, from_any_site=True, options=CountOptions),
+    Route(
+        "GET",
+        f"{PATH}/counts",
+        get_counts,
+        with_head=True,
+        from_any_site=True,
+        options=CountsOptions,
+    ),
     _badge(path="/v1/api/views", options=BadgeOptions, is_deprecated=True),
     _badge(path=f"{PATH}{IMAGE}", options=ImageOptions),
 )

@@ -24,7 +24,7 @@ from chalicelib.http.fields import (
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.owners.requests import MILESTONE_COUNT
-from chalicelib.pages.badge_routes import LABEL
+from chalicelib.pages.badge_routes import LABEL, MAX_COUNTED, MAX_READ
 
 # ---- the badge
 
@@ -41,7 +41,17 @@ COUNTED = record(
         "message": string(description="The text that a badge shows."),
     },
 )
-COUNTED_EXAMPLE = {"id": "owner/name", "count": 1241, "message": "1241"}
+COUNTED_VIEWS = record(
+    "CountedViews",
+    {"views": array(COUNTED, MAX_COUNTED, minItems=2, description="In the order of the ids.")},
+)
+COUNTS = record(
+    "Counts", {"counts": array(COUNTED, MAX_READ, minItems=1, description="In that order too.")}
+)
+COUNTED_EXAMPLES = [
+    {"id": "owner/name", "count": 1241, "message": "1241"},
+    {"id": "owner/other", "count": 17, "message": "17"},
+]
 VIEWS = (
     "A visitor sees the count before their own view, so a new badge shows 0. The first view creates"
     " the badge. Requests of GitHub's image proxy count too."
@@ -54,10 +64,20 @@ BADGE = Section(
         **badge_operations("getViews", VIEWS, Badge(LABEL, "1241"), "give an id: ?id=owner/name"),
         "countView": Operation(
             "For scripts of any site, with `fetch` or `navigator.sendBeacon`. Each request counts"
-            " one view, unless the badge is frozen. It has no body. To read without counting, send"
-            " GET with `peek=1`.",
-            {200: success(COUNTED, example=COUNTED_EXAMPLE)},
+            " one view of each id, unless its badge is frozen; a request that is refused counts"
+            " none. It has no body. One id has a response of its own. On one machine, the views of"
+            " a request are stored together, or none is.",
+            {
+                200: success(
+                    {"oneOf": [COUNTED_VIEWS, COUNTED]}, example={"views": COUNTED_EXAMPLES}
+                )
+            },
             [NotCountedError, guards.NoRoomError],
+        ),
+        "getCounts": Operation(
+            "For lists of pages. An id without views has the count 0.",
+            {200: success(COUNTS, example={"counts": COUNTED_EXAMPLES})},
+            [NotCountedError],
         ),
     },
 )

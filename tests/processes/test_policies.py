@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 from botocore.awsrequest import AWSResponse
@@ -277,18 +277,19 @@ class Aws:
         body: object = None,
         secret: str = "",
         user: str = "",
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str | list[str]] | None = None,
         **ids: str,
     ) -> Any:
         """Send a request, which the authorizer has admitted; return the body of the response."""
         method, path = route.split()
         self.used.routes.add((method, path))
         if self.has_get_views and get_views.TABLE.find(path):
-            asked = events.http_api_event(path, method, rawQueryString=urlencode(query or {}))
+            raw = urlencode(query or {}, doseq=True)
+            asked = events.http_api_event(path, method, rawQueryString=raw)
             with self.noting("get_views"):
                 answer = get_views.handler(asked, None)
         else:
-            given = {name: [value] for name, value in (query or {}).items()}
+            given = parse_qs(urlencode(query or {}, doseq=True))
             event = events.http_event(given, method, path)
             caller = Caller(Role.USER, user) if user else Caller(Role.OPERATOR)
             event["requestContext"]["authorizer"] = caller.fields
@@ -426,12 +427,19 @@ def ask_on_every_path(aws: Aws) -> None:
     for route in ("/api/v1/views", "/v1/api/views", "/api/v1/views.svg", "/s", "/s.png"):
         for method in ("GET", "HEAD"):
             aws.call(f"{method} {route}", query={"id": "a"})
-    for route in ("/api/v1/views/history", "/api/v1/views/history.svg", "/", "/openapi.json"):
+    for route in (
+        "/api/v1/views/counts",
+        "/api/v1/views/history",
+        "/api/v1/views/history.svg",
+        "/",
+        "/openapi.json",
+    ):
         for method in ("GET", "HEAD"):
             aws.call(f"{method} {route}", query={"id": "a"} if "views" in route else None)
     for badge_id in ("b", "many", "hot"):
         aws.view(badge_id)
     aws.call("GET /healthz")
+    aws.call("POST /api/v1/views", query={"id": ["me.example/", "me.example"]})
     aws.clients["sqs"].delete_queue(QueueUrl=aws.urls[QUEUE])
     for badge_id in ("a", "new", "hot", "hot"):
         aws.view(badge_id)

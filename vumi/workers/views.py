@@ -34,13 +34,13 @@ class CommitBuffer:
         self._messages = ViewMessages(queue)
         self._local = threading.local()
 
-    def send(self, view: View) -> None:
-        views: list[View] | None = getattr(self._local, "views", None)
-        if views is None:
-            self._messages.send(view)
-            telemetry.count(views_taken=1)
+    def send(self, *views: View) -> None:
+        kept: list[View] | None = getattr(self._local, "views", None)
+        if kept is None:
+            self._messages.send(*views)
+            telemetry.count(views_taken=len(views))
         else:
-            views.append(view)
+            kept.extend(views)
 
     @contextmanager
     def keeping(self) -> Iterator[list[View]]:

@@ -299,7 +299,7 @@ def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
 
 
 def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> None:
-    badge_count.take(one, ViewMessages(queue), lambda: counting(table, NOON))
+    badge_count.take([one], ViewMessages(queue), lambda: counting(table, NOON))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from chalicelib.counting import keys
 from chalicelib.history import periods
-from chalicelib.history.periods import BadgeNumbers, Period, PeriodOptions, Show
+from chalicelib.history.periods import BadgeNumbers, Period, Show
+from chalicelib.pages.badge_routes import BadgeOptions
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -107,7 +108,8 @@ def test_a_base_counts_only_as_a_part_of_all_views(table: Table) -> None:
     put_summary(table, "based", base=1_000, count=3, today={"day": "2026-11-21", "h01": 3})
     said = []
     for show in Show:
-        options = PeriodOptions({"base": ["500"], "format": ["comma"], "show": [show]})
+        given = {"id": "based", "base": "500", "format": "comma", "show": show}
+        options = BadgeOptions({name: [value] for name, value in given.items()})
         said.append(periods.write(read(table, Period(show), badge_id="based"), options))
     assert said == ["1,503", "3", "3", "3", "3", "3 today · 1,503"]
     suffixes = ["", " today", " this week", " this month", " this year", ""]
