@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.badges.options import PLAIN, Look
@@ -18,6 +18,9 @@ from chalicelib.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from chalicelib.badges.logos import Logo
+
+
+BadgeLook: TypeAlias = "tuple[str, str, str, str, str | Logo, str, bool]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,19 @@ class Badge:
     @classmethod
     def error(cls, label: str, reason: str) -> Badge:
         return cls(label, reason, "red", is_error=True)
+
+    @property
+    def look(self) -> BadgeLook:
+        """Return what a badge as JSON has beside its message."""
+        return (
+            self.label,
+            self.color,
+            self.label_color,
+            self.style,
+            self.logo,
+            self.logo_color,
+            self.is_error,
+        )
 
     def to_json(self) -> Mapping[str, Any]:
         optional = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.badges.badge import Badge
+from chalicelib.badges.badge import Badge, BadgeLook
 from chalicelib.badges.options import PIXEL
 from chalicelib.http import responses
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.http.routing import Handler, Route
 from chalicelib.lazy import lazy
 
@@ -25,19 +25,37 @@ HEADERS = {
     **responses.NOSNIFF,
 }
 """The headers of every badge. Without them, GitHub's image proxy keeps a badge for a year."""
-JSON_HEADERS = {**responses.TYPES, **HEADERS}
-SVG_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-}
+JSON_HEADERS = Unchanging({**responses.TYPES, **HEADERS})
+SVG_HEADERS = Unchanging(
+    {
+        "Content-Type": "image/svg+xml;charset=utf-8",
+        **HEADERS,
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    }
+)
 """The headers of every image. One that is opened as a page has no script and loads nothing."""
 IMAGE = ".svg"
 """The end of the path of a badge that is an image."""
+MAX_LOOKS = 256
+"""Looks of badges whose JSON is cached, because a README asks for the same one on every visit."""
 PIXEL_IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
 def badge_json(badge: Badge) -> Response:
     """Return a badge as JSON for shields.io."""
-    return Response(200, JSON_HEADERS, responses.to_compact_json(badge.to_json()).encode())
+    before, after = _around_message(badge.look)
+    body = f"{before}{responses.to_compact_json(badge.message)}{after}"
+    return Response(200, JSON_HEADERS, body.encode())
+
+
+@lru_cache(MAX_LOOKS)
+def _around_message(look: BadgeLook) -> tuple[str, str]:
+    """Return the JSON before and after the message of a badge."""
+    label, color, label_color, style, logo, logo_color, is_error = look
+    badge = Badge(label, "", color, label_color, style, logo, logo_color, is_error=is_error)
+    whole = responses.to_compact_json(badge.to_json())
+    before, key, after = whole.partition('"message":')
+    return before + key, after.removeprefix('""')
 
 
 def badge_svg(badge: Badge) -> Response:
@@ -71,5 +89,4 @@ def badge_route(
 
 def image(document: str) -> Response:
     """Return an SVG document."""
-    headers = {"Content-Type": "image/svg+xml;charset=utf-8", **HEADERS, **SVG_HEADERS}
-    return Response(200, headers, document.encode())
+    return Response(200, SVG_HEADERS, document.encode())

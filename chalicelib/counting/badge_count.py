@@ -90,7 +90,8 @@ class Count:
         mark = windows.mark(taken_at)
         first = earliest(to_milliseconds(mark - windows.window))
         after = earliest(to_milliseconds(mark))
-        return any(first <= ulid < after for ulid in self.newest)
+        newest = next((ulid for ulid in self.newest if ulid < after), "")
+        return newest >= first
 
     def _is_overdue(self, windows: Windows, now: Seconds, hot: int) -> bool:
         """Return whether more than a page of views wait for a fold that is overdue."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.fields import Field, Options, Repeated, schema, string
-from chalicelib.http.messages import Query
-from chalicelib.http.query import check_characters
+from chalicelib.http.messages import Query, Unchanging
+from chalicelib.http.query import MAX_CACHED, check_characters
 from chalicelib.settings import Settings
 
 MAX_CHARACTERS = 200
@@ -127,9 +129,14 @@ def check_counted(badge_id: str, settings: Settings) -> None:
 
 def read(kind: type[Asked], query: Query, settings: Settings) -> Asked:
     """Return the options of a query for a badge that is counted here. Raises `ClientError`."""
-    options = kind(query)
+    options = _read_once(kind, query) if isinstance(query, Unchanging) else kind(query)  # type: ignore[arg-type]  # a class is hashable
     check_counted(options.badge_id, settings)
     return options
+
+
+@lru_cache(MAX_CACHED)
+def _read_once(kind: Callable[[Query], Asked], query: Unchanging[str, Sequence[str]]) -> Asked:
+    return kind(query)
 
 
 def read_several(kind: type[Several], query: Query, settings: Settings) -> Several:

@@ -8,7 +8,7 @@ again when it is old. A failure of one badge delays no other.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from chalicelib.counting import count_at_once, keys
@@ -33,7 +33,7 @@ def store(counting: Counting, views: Iterable[View]) -> Failures:
     It is safe to repeat.
     """
     windows, now = counting.windows, counting.clock()
-    young: dict[View, Milliseconds] = {}
+    young: list[tuple[View, Milliseconds]] = []
     at_once: defaultdict[str, list[View]] = defaultdict(list)
     failures: Failures = {}
     for view in views:
@@ -41,7 +41,7 @@ def store(counting: Counting, views: Iterable[View]) -> Failures:
         if view.hot or view.unmarked or windows.is_old(taken_at, now):
             at_once[view.badge_id].append(view)
         elif windows.is_young(taken_at, now):
-            young[view] = taken_at
+            young.append((view, taken_at))
         else:
             failures[view] = InBetweenError("the view is between young and old; deliver it again")
     failures |= _put_young(counting, young)
@@ -50,26 +50,27 @@ def store(counting: Counting, views: Iterable[View]) -> Failures:
     return failures
 
 
-def _put_young(counting: Counting, views: Mapping[View, Milliseconds]) -> Failures:
+def _put_young(counting: Counting, views: Sequence[tuple[View, Milliseconds]]) -> Failures:
     """Put the markers of windows, then the views whose markers are stored."""
     table, windows = counting.table, counting.windows
-    markers = {view: _marker(view, at, windows) for view, at in views.items() if view.first}
+    markers = [(view, _marker(view, at, windows)) for view, at in views if view.first]
     failures = _put(table, markers)
-    stored = {view: at for view, at in views.items() if view not in failures}
-    return failures | _put(table, {view: _item(view, at, windows) for view, at in stored.items()})
+    if failures:
+        views = [(view, at) for view, at in views if view not in failures]
+    return failures | _put(table, [(view, _item(view, at, windows)) for view, at in views])
 
 
-def _put(table: Table, items: Mapping[View, Item]) -> Failures:
+def _put(table: Table, items: Sequence[tuple[View, Item]]) -> Failures:
     """Put one item per view; return the views whose items are not stored."""
-    unique = {key_of(item): item for item in items.values()}
+    unique = {(item["PK"], item["SK"]): item for _, item in items}
     try:
         if unique:
             table.put_all(list(unique.values()))
     except NotStoredError as failure:
         missing: set[Key] = {key_of(item) for item in failure.items}
-        return {view: failure for view, item in items.items() if key_of(item) in missing}
+        return {view: failure for view, item in items if key_of(item) in missing}
     except StorageError as failure:
-        return dict.fromkeys(items, failure)
+        return {view: failure for view, _ in items}
     return {}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chalicelib import telemetry
 from chalicelib.http import authentication, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.limits import Action
 from chalicelib.settings import SettingsError
@@ -117,21 +118,36 @@ def _answer_preflight(table: RouteTable, request: Request) -> Response | None:
 
 def _complete(response: Response, resources: Resources, route: Route | None = None) -> Response:
     """Return a response with the headers that all responses of its route have."""
-    added = _for_https(resources)
-    if route is not None and route.from_any_site:
-        added = {**ANY_ORIGIN, **added}
-    if not added:
-        return response
-    return Response(response.status, {**response.headers, **added}, response.body)
-
-
-def _for_https(resources: Resources) -> Mapping[str, str]:
-    """Tell browsers to use only HTTPS from now on, if the operator wants that (RFC 6797)."""
     try:
         seconds = resources.settings.hsts_seconds
     except SettingsError:  # the response says that it failed
         seconds = 0
-    return {"Strict-Transport-Security": f"max-age={seconds}"} if seconds else {}
+    from_any_site = route is not None and route.from_any_site
+    add = _add_once if isinstance(response.headers, Unchanging) else _add
+    return Response(response.status, add(response.headers, from_any_site, seconds), response.body)
+
+
+def _add(
+    headers: Mapping[str, str],
+    from_any_site: bool,  # noqa: FBT001
+    hsts_seconds: int,
+) -> Mapping[str, str]:
+    """Return the headers, those for scripts of other sites, and the one for HTTPS.
+
+    It tells browsers to use only HTTPS from now on, if the operator wants that (RFC 6797).
+    """
+    origin = ANY_ORIGIN if from_any_site else {}
+    https = {"Strict-Transport-Security": f"max-age={hsts_seconds}"} if hsts_seconds else {}
+    return {**headers, **origin, **https}
+
+
+@lru_cache
+def _add_once(
+    headers: Unchanging[str, str],
+    from_any_site: bool,  # noqa: FBT001
+    hsts_seconds: int,
+) -> Mapping[str, str]:
+    return Unchanging(_add(headers, from_any_site, hsts_seconds))
 
 
 def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from chalicelib.settings import UUID
+
+Name = TypeVar("Name")
+Value = TypeVar("Value")
+
+
+class Unchanging(dict[Name, Value]):
+    """A mapping that nobody changes. Its hash is its identity's, so functions of it are cached."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
 """The values of each query parameter, percent-decoded, in the order in which they were given."""

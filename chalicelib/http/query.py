@@ -9,7 +9,7 @@ from functools import lru_cache
 from urllib.parse import parse_qs
 
 from chalicelib.http.errors import BadRequestError
-from chalicelib.http.messages import Query
+from chalicelib.http.messages import Query, Unchanging
 
 MAX_PARAMETERS = 120
 """The 100 ids of the longest list, and options beside them."""
@@ -35,7 +35,7 @@ def _parse(raw: str) -> Query:
     number = 1 + raw.count("&")
     if number > MAX_PARAMETERS:
         raise BadRequestError(f"the query has {number} parameters: give at most {MAX_PARAMETERS}")
-    return parse_qs(raw, keep_blank_values=True)
+    return Unchanging(parse_qs(raw, keep_blank_values=True))
 
 
 _parse_once = lru_cache(MAX_CACHED)(_parse)

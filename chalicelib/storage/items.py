@@ -88,6 +88,11 @@ def check_value(value: object, levels: int = MAX_LEVELS) -> None:
     match value:
         case str():  # first, because most values are
             return
+        case int() if not isinstance(value, bool):
+            if abs(value) >= NUMBER_END:
+                raise StorageRefusedError(
+                    f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}"
+                )
         case dict() | list() if levels < 0:
             raise StorageRefusedError(
                 f"a table holds lists and maps in at most {MAX_LEVELS} levels"
@@ -97,12 +102,6 @@ def check_value(value: object, levels: int = MAX_LEVELS) -> None:
                 check_value(part, levels - 1)
                 if not isinstance(name, str):
                     raise StorageRefusedError(f"the keys of a map are texts, not {name!r}")
-        case int() if abs(value) >= NUMBER_END:
-            raise StorageRefusedError(
-                f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}"
-            )
-        case int() if not isinstance(value, bool):
-            return
         case list():
             for part in value:
                 check_value(part, levels - 1)

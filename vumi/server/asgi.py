@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.units import Seconds
 from vumi.server import framing
 from vumi.server.bodies import BodyExpected, BodyMemory, Read, TooManyBodiesError
@@ -37,6 +37,7 @@ LARGE_BYTES = 32_768
 The buffers of the system take one such body of a client that does not read, and no second one waits
 in the memory of the process.
 """
+SERVER = {"server": "vu-mi"}
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 
@@ -205,9 +206,20 @@ def _request(scope: Scope, headers: Mapping[str, str], client: str) -> Request:
     )
 
 
+def _encode(headers: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:
+    """Return headers as they are sent, with the server's name."""
+    if isinstance(headers, Unchanging):
+        return _encode_once(headers)
+    return [(name.encode(), value.encode()) for name, value in {**headers, **SERVER}.items()]
+
+
+@lru_cache
+def _encode_once(headers: Unchanging[str, str]) -> Sequence[tuple[bytes, bytes]]:
+    return _encode({**headers})
+
+
 def _start(response: Response) -> Mapping[str, Any]:
-    headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-    headers.append((b"server", b"vu-mi"))
+    headers = [*_encode(response.headers)]
     if len(response.body) > LARGE_BYTES:
         headers.append((b"connection", b"close"))
     if response.status not in WITHOUT_LENGTH:

@@ -90,6 +90,8 @@ class Buckets:
 
 def network_of(client: str) -> str:
     """Return the client that an address counts for; a text that is no address is its own."""
+    if ":" not in client:
+        return client
     packed = _pack(client)
     if len(packed) in IPV6_SHARES:
         return inet_ntop(AF_INET6, packed + bytes(8)) + "/64"

@@ -53,8 +53,9 @@ def check(scope: Scope) -> int:
 
 
 def _check_size(scope: Scope) -> None:
-    headers = sum([len(name) + len(value) + HEADER_BYTES for name, value in scope["headers"]])
-    size = len(scope["raw_path"]) + len(scope["query_string"]) + headers
+    headers = scope["headers"]
+    size = len(scope["raw_path"]) + len(scope["query_string"]) + HEADER_BYTES * len(headers)
+    size += len(b"".join([part for header in headers for part in header]))
     if size > MAX_HEAD_BYTES:
         raise HeadTooLargeError(size)
 

@@ -109,6 +109,8 @@ class SqliteTable:
         self._database.write(lambda connection: _store(connection, items), savepoint=False)
 
 
+VIEW_ITEM = ("PK", "SK", "ttl")
+"""The attributes of most views. They are columns, and the JSON of the others is null."""
 VIEW_ATTRIBUTES = "coalesce(attributes, json_object('ttl', ttl))"
 """The attributes of a view as JSON."""
 QUERY = (
@@ -129,8 +131,7 @@ ALL_ITEMS = (
 )
 NUMBER = "INSERT INTO viewed (pk, expires) VALUES (?, ?) ON CONFLICT DO NOTHING"
 STORE_VIEW = (
-    "INSERT INTO views (badge, sk, ttl, attributes)"
-    " VALUES ((SELECT number FROM viewed WHERE pk = ?), ?, ?, nullif(?, '{\"ttl\": ' || ? || '}'))"
+    "INSERT INTO views (badge, sk, ttl, attributes) SELECT number, ?, ?, ? FROM viewed WHERE pk = ?"
     " ON CONFLICT (badge, sk) DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
 )
 DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
@@ -181,12 +182,24 @@ def _store(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
     rows: list[Row] = []
     views: list[Row] = []
     for item in items:
-        (views if _is_view(key_of(item)) else rows).append(row_of(item))
-    connection.executemany(STORE, rows)
-    connection.executemany(NUMBER, {pk: ttl or 0 for pk, _, ttl, *_ in views}.items())
-    connection.executemany(
-        STORE_VIEW, [(pk, sk, ttl, own, ttl) for pk, sk, ttl, _, _, own in views]
-    )
+        key = key_of(item)
+        if _is_view(key):
+            views.append(_view_row_of(key, item))
+        else:
+            rows.append(row_of(item))
+    if rows:
+        connection.executemany(STORE, rows)
+    if views and connection.executemany(STORE_VIEW, views).rowcount < len(views):
+        connection.executemany(NUMBER, {pk: ttl or 0 for _, ttl, _, pk in views}.items())
+        connection.executemany(STORE_VIEW, views)
+
+
+def _view_row_of(key: Key, item: Item) -> Row:
+    """Return the parameters of `STORE_VIEW`, which stores nothing for a badge without a number."""
+    ttl = _integer(item, "ttl")
+    if len(item) == len(VIEW_ITEM) and ttl is not None:
+        return key.sk, ttl, None, key.pk
+    return key.sk, ttl, _to_json(item), key.pk
 
 
 def _needs_item(write: Write) -> bool:
@@ -234,9 +247,12 @@ def updated(write: Update, before: Item | None) -> Item:
 def row_of(item: Item) -> Row:
     """Return the columns of an item's row, in the order of `STORE`."""
     key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
-    rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
     indexed = (batch, due) if isinstance(batch, str) and due is not None else (None, None)
-    return key.pk, key.sk, _integer(item, "ttl"), *indexed, json.dumps(rest)
+    return key.pk, key.sk, _integer(item, "ttl"), *indexed, _to_json(item)
+
+
+def _to_json(item: Item) -> str:
+    return json.dumps({name: value for name, value in item.items() if name not in ("PK", "SK")})
 
 
 def _integer(item: Item, name: str) -> int | None:
