@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of
-from chalicelib.storage.ports import MAX_DUE
+from chalicelib.storage.ports import MAX_DUE, items_per_read_unit
 from chalicelib.storage.writes import (
     Check,
     ConditionFailedError,
@@ -51,6 +51,9 @@ class MemoryTable:
         found = self.sort_keys(partition, first, last)
         kept = found[::-1][:limit] if descending else found[:limit]
         return [_part(self.items[Key(partition, sk)], attributes) for sk in kept]
+
+    def page_items(self, first: int, other: int) -> int:
+        return items_per_read_unit(first, other)
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         return min(limit, len(self.sort_keys(partition, first, last)))

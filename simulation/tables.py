@@ -54,6 +54,9 @@ class InterceptedTable(ABC):
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self.read("query_due", lambda: self.engine.query_due(batch, **how))
 
+    def page_items(self, first: int, other: int) -> int:
+        return self.engine.page_items(first, other)
+
     def count(self, partition: str, **how: Any) -> int:
         return self.read("count", lambda: self.engine.count(partition, **how))
 

@@ -17,7 +17,7 @@ from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translate_errors
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
-from chalicelib.storage.ports import MAX_DUE, NotStoredError
+from chalicelib.storage.ports import MAX_DUE, NotStoredError, items_per_read_unit
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import (
     ConditionFailedError,
@@ -88,6 +88,9 @@ class DynamoTable:
             request["ExpressionAttributeNames"] = names
         pages = self._pages(request, limit)
         return [decode_item(item) for page in pages for item in page["Items"]]
+
+    def page_items(self, first: int, other: int) -> int:
+        return items_per_read_unit(first, other)
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         request = _between(partition, first, last) | {"Select": "COUNT"} | CONSISTENT

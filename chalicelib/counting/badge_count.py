@@ -26,8 +26,6 @@ from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 MAX_LIVE = 8_000
 """The maximum number of live views that a badge shows; others are shown after their fold."""
-READ_UNIT_BYTES = 4_096
-"""Bytes per read unit (DynamoDB developer guide, "Read consistency")."""
 SUMMARY_BYTES = 360
 """The maximum size of a summary with all attributes and 24 hours, without the id."""
 VIEW_BYTES = 49
@@ -114,7 +112,7 @@ def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool 
 
     The summary has its current day only `with_today`. Raises `StorageError`.
     """
-    partition, limit = keys.partition(badge_id), page_size(badge_id)
+    partition, limit = keys.partition(badge_id), page_size(table, badge_id)
     page = table.query(
         partition,
         first=keys.VIEW,
@@ -140,10 +138,10 @@ def first_live(summary: Summary) -> str:
     return keys.VIEW + earliest(summary.watermark + 1)
 
 
-def page_size(badge_id: str) -> int:
-    """Return the number of items in one read unit: the summary and the newest views."""
+def page_size(table: Table, badge_id: str) -> int:
+    """Return the number of items that are read: the summary and the newest views."""
     length = len(badge_id.encode())
-    return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
+    return table.page_items(SUMMARY_BYTES + length, VIEW_BYTES + length)
 
 
 def take(views: Sequence[View], queue: ViewQueue, counting: Callable[[], Counting]) -> None:

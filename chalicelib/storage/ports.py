@@ -21,6 +21,15 @@ MAX_OBJECT_NAME = 250
 """The longest name that every file system allows below the archive's folder; S3 allows 1,024."""
 
 
+READ_UNIT_BYTES = 4_096
+"""Bytes per read unit (DynamoDB developer guide, "Read consistency")."""
+
+
+def items_per_read_unit(first: int, other: int) -> int:
+    """Return how many items one read unit reads, of which the first one has another size."""
+    return 1 + (READ_UNIT_BYTES - first) // other
+
+
 class Table(Protocol):
     """A table of items, read consistently. Every method raises `StorageError`."""
 
@@ -45,6 +54,12 @@ class Table(Protocol):
         `first` and `last` bound the sort keys, both included, empty for no bound.
         `attributes` names the attributes to read; none means all. `descending` reverses the
         order, so that the limit keeps the highest sort keys.
+        """
+
+    def page_items(self, first: int, other: int) -> int:
+        """Return how many items to read, rather than count them, for the lowest price.
+
+        `first` is the size of the first item, `other` that of each other one, in bytes.
         """
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
