@@ -36,6 +36,8 @@ help:
 
 ##@ Run it on this machine
 
+# With a settings file, that one may name the folder.
+run: export DATA ?= $(if $(SETTINGS),,data)
 run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=8000 DATA=data]
 	@exec $(BIN)/python -m vumi serve
 

@@ -26,6 +26,7 @@ from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
+from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
 from vumi.storage.private_files import FOLDER_MODE
@@ -90,6 +91,7 @@ class Engine:
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
         self._room = room
         self._lock = lock_folder(folder)
+        self.is_new = not (folder / FILE).exists()
         self._database = Database(folder / FILE, migrates=True)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(
@@ -162,6 +164,10 @@ class Engine:
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self._database.read(sql, arguments)
+
+    def badges(self, most: int) -> int:
+        """Return the number of badges, or `most` if there are more."""
+        return count_badges(self.read, most)
 
     def _view_loops(self) -> list[Loop]:
         """Make the loops of views, and of the removals by TTL."""

@@ -6,7 +6,7 @@ import fcntl
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -21,11 +21,26 @@ from vumi.storage.read_only import SHM, WAL
 OVERVIEW = "overview.sqlite3"
 LOCK = "vu-mi.lock"
 """The lock file of a folder on which vu-mi has run."""
+IN_CURRENT_FOLDER = Path("data")
 ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, webhook_secret.FILE, archive.FOLDER, OVERVIEW)
 
 
 class AlreadyRunningError(ReportedError):
     """Another process holds the folder."""
+
+
+def default_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of a user who names none: the same one, wherever the program starts.
+
+    A file in the folder `data` of the current folder goes on being used. Without a home, as in a
+    service, there is no other place. Source: the XDG Base Directory Specification.
+    """
+    shared = Path(environment.get("XDG_DATA_HOME", ""))
+    if not shared.is_absolute():
+        shared = Path(environment.get("HOME", "")) / ".local" / "share"
+    if not shared.is_absolute() or os.access(IN_CURRENT_FOLDER / FILE, os.F_OK):
+        return IN_CURRENT_FOLDER
+    return shared / "vu-mi"
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from chalicelib import telemetry
 from chalicelib.lazy import lazy
 from chalicelib.settings import Form, Setting, SettingsError
-from vumi.settings import StandaloneSettings, default_of, known_settings
+from vumi.settings import StandaloneSettings, defaults_in, known_settings
 
 if TYPE_CHECKING:
     import difflib
@@ -31,6 +31,8 @@ else:
 
 SETTINGS = "SETTINGS"
 """The setting that names the file."""
+DEFAULT = "default"
+"""The source of a setting that nobody gave."""
 MASK = "***"
 NAME = re.compile("[A-Z_]+")
 FORMS: Mapping[Form, str] = {
@@ -91,8 +93,10 @@ class GivenSettings:
         return settings
 
     def in_force(self) -> Iterator[SettingInForce]:
+        defaults = defaults_in(self.environment)
         for name, setting in known_settings().items():
-            text = self.environment.get(name) or self.of_file.get(name) or default_of(setting)
+            default = defaults.get(name, setting.default)
+            text = self.environment.get(name) or self.of_file.get(name) or default
             shown = MASK if setting.is_secret and text else text
             yield SettingInForce(name, shown, self._source(name))
 
@@ -114,7 +118,7 @@ class GivenSettings:
     def _source(self, name: str) -> str:
         if self.environment.get(name):
             return "environment"
-        return self.path if self.of_file.get(name) else "default"
+        return self.path if self.of_file.get(name) else DEFAULT
 
 
 def _read_file(path: Path, known: Mapping[str, Setting]) -> dict[str, str]:

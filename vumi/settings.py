@@ -21,6 +21,7 @@ from chalicelib.settings import (
     settings_of,
     switch,
 )
+from vumi.folder import default_folder
 from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
@@ -28,6 +29,7 @@ from vumi.server.proxies import TrustedProxies
 DEFAULTS = {"RETENTION_SECONDS": "3600"}
 """The default retention of a view: no message is delivered again after it was handled."""
 MAX_PER_PERIOD = 1_000_000
+DATA = "DATA"
 UNIX = "unix:"
 """The beginning of a `HOST` that is the path of a Unix socket."""
 MODE = re.compile("[0-7]{3}")
@@ -69,7 +71,14 @@ class StandaloneSettings:
         "the rights to the Unix socket: who may write to it may send requests",
         _parse_mode,
     )
-    folder: Path = one_text("DATA", "data", "a path", "the folder of all data", Path)
+    folder: Path = one_text(
+        DATA,
+        "~/.local/share/vu-mi",
+        "a path",
+        "the folder of all data. The default is below `XDG_DATA_HOME` if that is set, and `data` in"
+        " the current folder if vu-mi's file is there",
+        Path,
+    )
     file: str = one_text("SETTINGS", "", "a path", "the settings file, in TOML")
     client_new_ids_per_minute: int = _limit(
         "CLIENT_NEW_IDS_PER_MINUTE",
@@ -127,8 +136,9 @@ class StandaloneSettings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> StandaloneSettings:
         """Read the settings of one machine and of every engine. Raises `SettingsError`."""
-        product = Settings.from_environment(environment, DEFAULTS)
-        return cls(**read(cls, environment), product=product)
+        defaults = defaults_in(environment)
+        product = Settings.from_environment(environment, defaults)
+        return cls(**read(cls, environment, defaults), product=product)
 
     @property
     def unix_socket(self) -> Path | None:
@@ -159,6 +169,6 @@ def known_settings() -> dict[str, Setting]:
     return {one.name: one for one in found if not one.is_for_aws}
 
 
-def default_of(setting: Setting) -> str:
-    """Return the default of a setting on one machine."""
-    return DEFAULTS.get(setting.name, setting.default)
+def defaults_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the defaults of one machine that are not those of every engine."""
+    return {**DEFAULTS, DATA: str(default_folder(environment))}

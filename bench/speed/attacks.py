@@ -32,7 +32,7 @@ from simulation.environment import NO_CLIENT_LIMITS, free_port
 from simulation.raw_http import receive
 from simulation.report import Report
 from simulation.server_process import run_client
-from vumi.settings import default_of, known_settings
+from vumi.settings import known_settings
 from vumi.storage.database import FILE
 
 ROUNDS = 3
@@ -60,7 +60,7 @@ AIMS = {1: 3.0, len(SOURCES): 5.0}
 OLD_AIM = 2.0
 MEGABYTE = 1_000_000
 HOUR_SECONDS = 3_600
-LIMITS = {name: default_of(known_settings()[name]) for name in NO_CLIENT_LIMITS}
+LIMITS = {name: known_settings()[name].default for name in NO_CLIENT_LIMITS}
 SETTINGS = {**LIMITS, "TRUSTED_PROXIES": "127.0.0.1", "WEBHOOK_ALLOW": "127.0.0.9"}
 
 

@@ -42,15 +42,18 @@ def test_views_are_counted_and_folded_and_the_badge_never_dips(tmp_path: Path) -
         assert server.stop()[0] == 0
 
 
-def test_the_greeting_has_the_page_s_url_and_a_ready_markdown_line(server: Server) -> None:
-    assert server.greeting == (
-        f"vu-mi serves badges: make yours on http://127.0.0.1:{server.port}/\n"
-    )
-    assert server.process.stdout is not None
-    assert server.process.stdout.readline() == (
-        "Markdown, once it is reachable from outside: ![views]"
-        f"(http://127.0.0.1:{server.port}/api/v1/views.svg?id=you%2Fyour-repo)\n"
-    )
+def test_the_greeting_has_the_page_s_url_a_markdown_line_and_the_data(tmp_path: Path) -> None:
+    for data, visited in (("new", "a"), ("1 badge", "b"), ("2 badges", "b")):
+        with running(tmp_path) as server:
+            assert server.process.stdout is not None
+            page = f"http://127.0.0.1:{server.port}/"
+            assert server.greeting == f"vu-mi serves badges: make yours on {page}\n"
+            markdown = f"![views]({page}api/v1/views.svg?id=you%2Fyour-repo)"
+            assert [server.process.stdout.readline() for _ in range(2)] == [
+                f"Markdown, once it is reachable from outside: {markdown}\n",
+                f"Data: {tmp_path}, {data}\n",
+            ]
+            server.badge(visited)
 
 
 def test_hundreds_of_concurrent_requests_are_all_counted(server: Server) -> None:

@@ -90,8 +90,8 @@ def vumi(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_installed_program_serves_badges_and_the_page(vumi: Path, tmp_path: Path) -> None:
-    """It runs in a folder that has nothing."""
-    settings = {"PORT": "0", **NO_CLIENT_LIMITS}
+    """It runs in a folder that has nothing, and keeps its data in the home of its user."""
+    settings = {"HOME": str(tmp_path), "PORT": "0", **NO_CLIENT_LIMITS}
     with serving(vumi, "serve", cwd=tmp_path, env=settings) as server:
         server.visit("installed", 3)
         status, _, badge = server.request("/api/v1/views.svg?id=installed&logo=github")
@@ -99,4 +99,4 @@ def test_the_installed_program_serves_badges_and_the_page(vumi: Path, tmp_path: 
         status, _, page = server.request("/")
         assert (status, page[:15].lower()) == (200, b"<!doctype html>")
         assert server.stop()[0] == 0
-    assert (tmp_path / "data").is_dir()
+    assert (tmp_path / ".local" / "share" / "vu-mi").is_dir()

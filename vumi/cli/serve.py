@@ -15,6 +15,7 @@ from chalicelib.api import table_of
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
+from vumi.cli.output import plural
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.metrics import access
@@ -35,6 +36,9 @@ from vumi.tokens import show_first
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared, never bound
 """The loopback address for a server that listens on every address of the machine."""
+
+COUNTED_BADGES = 10_000
+"""The greeting counts no more, because 10,000 take 40 ms."""
 
 
 class NotServedError(ReportedError):
@@ -99,7 +103,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             engine.start()
             invocation.given.warn_of_readers()
             warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
-            server.serve(partial(_greet, settings, server.port, new_token, notifier))
+            server.serve(partial(_greet, settings, server.port, engine, new_token, notifier))
         commits.close()
     finally:
         overview.stop()
@@ -114,7 +118,9 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: StandaloneSettings, port: int, new_token: str, notifier: Notifier) -> None:
+def _greet(
+    settings: StandaloneSettings, port: int, engine: Engine, new_token: str, notifier: Notifier
+) -> None:
     if settings.unix_socket:
         place = f"the Unix socket {settings.unix_socket}"
         click.echo(f"vu-mi serves badges on {place}")
@@ -124,9 +130,19 @@ def _greet(settings: StandaloneSettings, port: int, new_token: str, notifier: No
         click.echo(f"vu-mi serves badges: make yours on {place}")
         badge = f"{place}api/v1/views.svg?id=you%2Fyour-repo"
         click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
+    click.echo(f"Data: {settings.folder.absolute()}, {_describe_data(engine)}")
     if new_token:
         show_first(new_token, sys.stdout, settings.folder)
     notifier.ready(f"Serves badges on {place}")
+
+
+def _describe_data(engine: Engine) -> str:
+    if engine.is_new:
+        return "new"
+    badges = engine.badges(COUNTED_BADGES + 1)
+    if badges > COUNTED_BADGES:
+        return f"more than {plural(COUNTED_BADGES, 'badge')}"
+    return plural(badges, "badge")
 
 
 def _explain(error: OSError, settings: StandaloneSettings) -> str:

@@ -8,25 +8,39 @@ import click
 
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json, print_table
+from vumi.given_settings import DEFAULT
+
+COMMON = {
+    *("HOST", "PORT", "DATA", "SETTINGS", "TRUSTED_PROXIES", "PUBLIC_URL", "IDS", "DROP_IN"),
+    *("CLIENT_NEW_IDS_PER_MINUTE", "ACCESS_LOG", "EVENTS", "WALLETS"),
+}
+"""The settings that most operators look at."""
 
 
 @click.command(
     epilog=examples(
-        "vumi settings", "vumi settings --json", "vumi --settings /etc/vu-mi/settings.toml settings"
+        "vumi settings",
+        "vumi settings --all --json",
+        "vumi --settings /etc/vu-mi/settings.toml settings",
     )
 )
+@click.option("--all", "of_all", is_flag=True, help="Print those that few people change too.")
 @as_json
 @click.pass_obj
-def settings(invocation: Invocation, *, as_json: bool) -> None:
-    """Print each setting, its value in force, and its source. Secrets are masked.
+def settings(invocation: Invocation, *, of_all: bool, as_json: bool) -> None:
+    """Print settings with their values in force and their sources.
 
-    A source is the environment, a file or the default. A wrong setting is reported as by serve.
+    These are the most common ones, and all that have not the default. A source is the environment,
+    a file or the default. Secrets are masked. A wrong setting is reported as by serve.
     """
     invocation.given.warn_of_readers()
     _ = invocation.settings
     found = list(invocation.given.in_force())
+    shown = [one for one in found if of_all or one.name in COMMON or one.source != DEFAULT]
     if as_json:
-        for one in found:
+        for one in shown:
             print_json(asdict(one))
-    else:
-        print_table(("SETTING", "VALUE", "SOURCE"), map(astuple, found))
+        return
+    print_table(("SETTING", "VALUE", "SOURCE"), map(astuple, shown))
+    if len(shown) < len(found):
+        click.echo(f"{len(shown)} of {len(found)} settings; --all prints the others", err=True)

@@ -55,6 +55,15 @@ def count_seen(read: Read, since: Milliseconds) -> dict[str, int]:
     return dict(read(_SEEN, (f"{keys.SEEN}#{earliest(since)}",)))
 
 
+def count_badges(read: Read, most: int) -> int:
+    """Return the number of badges, or `most` if there are more; deleted ones are none.
+
+    It jumps from badge to badge, so that their days take no time.
+    """
+    [(found,)] = read(_NUMBER, (most,))
+    return int(found)
+
+
 _BADGES = f"""
 WITH page AS (
     SELECT DISTINCT pk FROM items WHERE pk > ?1 AND pk < 'USER$' AND sk >= ?2
@@ -70,6 +79,20 @@ SELECT page.pk,
 FROM page LEFT JOIN items ON items.pk = page.pk AND sk >= ?2
 GROUP BY page.pk ORDER BY page.pk"""  # noqa: S608  fixed names
 """`$` is the character after `#`, with which every partition of a badge begins."""
+_NUMBER = f"""
+WITH RECURSIVE found (pk) AS (
+    VALUES ('{keys.PARTITION}') UNION ALL
+    SELECT (SELECT min(pk) FROM (
+        SELECT min(pk) AS pk FROM items WHERE items.pk > found.pk AND items.pk < 'USER$' UNION ALL
+        SELECT min(pk) FROM viewed WHERE viewed.pk > found.pk
+    )) FROM found WHERE found.pk IS NOT NULL
+)
+SELECT count(*) FROM (
+    SELECT 1 FROM found LEFT JOIN items ON items.pk = found.pk AND sk = '{keys.SUMMARY}'
+    WHERE found.pk > '{keys.PARTITION}'
+    AND coalesce(json_extract(attributes, '$.alias'), json_extract(attributes, '$.deleted')) IS NULL
+    LIMIT ?
+)"""  # noqa: S608  fixed names
 _SEEN = """SELECT json_extract(attributes, '$.badge'),
     sum(coalesce(json_extract(attributes, '$.views'), 1)) FROM items
 WHERE pk >= ? AND pk < 'SEEN$' GROUP BY 1"""

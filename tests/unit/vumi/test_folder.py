@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
-from vumi.folder import ENTRIES, LOCK, refuse_foreign, refuse_foreign_entries
+from vumi.folder import ENTRIES, LOCK, default_folder, refuse_foreign, refuse_foreign_entries
 from vumi.operate.check.check import check_rights
 from vumi.operate.check.report import Finding, note, ok, wrong
 from vumi.storage.database import FILE
@@ -23,6 +23,32 @@ def folder(tmp_path: Path) -> Path:
     folder.mkdir(mode=0o700)
     (folder / FILE).touch()
     return folder
+
+
+HOME = "/home/octocat"
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"HOME": HOME}, "/home/octocat/.local/share/vu-mi"),
+        ({"HOME": HOME, "XDG_DATA_HOME": "/data"}, "/data/vu-mi"),
+        ({"HOME": HOME, "XDG_DATA_HOME": "not/absolute"}, "/home/octocat/.local/share/vu-mi"),
+        ({}, "data"),
+    ],
+)
+def test_a_user_has_one_folder_wherever_they_start(
+    environment: dict[str, str],
+    expected: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unless the current folder has the folder `data` with a file, which goes on being used."""
+    monkeypatch.chdir(tmp_path)
+    assert default_folder(environment) == Path("data")
+    (folder / FILE).unlink()
+    assert default_folder(environment) == Path(expected)
 
 
 def check(folder: Path) -> list[Finding]:

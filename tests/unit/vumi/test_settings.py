@@ -22,7 +22,7 @@ def read(**environment: str) -> StandaloneSettings:
 
 def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     settings = read(HOST="", DATA="")
-    assert settings == StandaloneSettings()
+    assert settings == StandaloneSettings(folder=Path("data"))
     assert (settings.host, settings.port, settings.folder) == ("127.0.0.1", 8000, Path("data"))
     assert settings.unix_socket is None
     assert settings.product == Settings(retention_seconds=3_600)

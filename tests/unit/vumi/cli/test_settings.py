@@ -10,6 +10,8 @@ import pytest
 
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
+from vumi.cli.settings import COMMON
+from vumi.settings import known_settings
 
 
 def run(*arguments: str, **environment: str) -> int:
@@ -28,6 +30,18 @@ def test_the_table_has_each_setting_its_value_and_its_source(
         ["HOST", "::1", "environment"],
         ["PORT", "1", str(path)],
     ]
+
+
+def test_only_common_and_given_settings_are_printed_without_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = []
+    for options in ([], ["--all"]):
+        assert run("settings", "--json", *options, HOT_VIEWS="9") == 0
+        lines = capsys.readouterr().out.splitlines()
+        names.append([json.loads(line)["name"] for line in lines])
+    assert set(names[0]) == COMMON | {"HOT_VIEWS"}
+    assert set(names[1]) == set(known_settings())
 
 
 def test_with_json_each_setting_is_an_object_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:

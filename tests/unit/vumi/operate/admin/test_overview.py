@@ -36,7 +36,7 @@ from simulation.views import (
 from tests.profile import cases
 from vumi.operate.admin import overview
 from vumi.operate.admin.overview import BadgeOverview, By
-from vumi.storage.badges import count_seen, read_badges
+from vumi.storage.badges import count_badges, count_seen, read_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable, all_items
 
@@ -148,6 +148,20 @@ def test_earlier_days_and_counted_views_are_not_read(
     assert badge.days == [{"SK": "DAY#2026-03-01", "views": 1, "reset": 0}]
     count_at_once(table, AT_NOON - 1, AT_NOON, AT_NOON + 1)
     assert count_seen(database.read, AT_NOON) == {BADGE: 2}
+
+
+def test_badges_are_counted_up_to_a_limit_without_aliases_and_deleted_ones(
+    database: Database, table: SqliteTable
+) -> None:
+    assert count_badges(database.read, 9) == 0
+    for badge_id in ("deleted", "renamed", "visited"):
+        put_summary(table, badge_id)
+    store(table, view(AT_NOON, badge_id="viewed"))
+    changing.change(table, claim(table, "renamed"), BadgeChange(name="new"), NOON)
+    deleting.delete(table, claim(table, "deleted"), NOON, 3_600)
+    claim(table, "claimed")
+    assert [count_badges(database.read, most) for most in (9, 3)] == [4, 3]
+    assert len(list(overview.of_file(database.read, NOON))) == 4
 
 
 def numbers(views: Iterable[int]) -> Iterator[BadgeOverview]:
