@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OTHERS = r"vumi\.cli\.(?!(options|output|program|serve)$).+|vumi\.operate\.(exchange|backups|check)|boto3"
+COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve)$).+"
+OTHERS = rf"{COMMANDS}|vumi\.operate\.(exchange|backups|check)|boto3"
 HISTORY = r"chalicelib\..*(\.history\.history|chart|colors|buckets)"
 PAGES = r"chalicelib\..*(badge_page|preview|png|history|public_url|http\.page)"
 
