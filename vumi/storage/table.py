@@ -29,7 +29,7 @@ from chalicelib.units import Milliseconds
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
-PAGE_ITEMS = 12
+PAGE_ITEMS = 24
 """Items that are read before others are counted: a row costs ten times as much as a count."""
 INTEGER_END = 2**63
 """The end of SQLite's integers."""
