@@ -106,6 +106,15 @@ def test_an_alias_shows_its_badge_and_returns_its_id(table: SqliteTable) -> None
     assert shown(table, "mona") == 7 + 100 + 2
 
 
+def test_an_alias_is_followed_once_with_the_day_that_is_asked_for(table: SqliteTable) -> None:
+    """Renames leave no alias of an alias; a table that has one must not hold a request for ever."""
+    put_summary(table, "mona", alias=BADGE)
+    put_summary(table, BADGE, count=3, today={"day": "2026-03-14", "h12": 3}, alias="mona")
+    count = badge_count.read(table, "mona", with_today=True)
+    assert (count.summary.badge_id, count.summary.today.views) == (BADGE, 3)
+    assert badge_count.read(table, "mona").summary.today.views == 0
+
+
 # ---- how it is read
 
 

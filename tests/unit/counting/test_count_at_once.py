@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Update, Write
+from chalicelib.ulids import earliest
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
@@ -68,6 +70,23 @@ def test_a_view_is_counted_in_the_present_hour_and_leaves_a_marker(table: Table)
         "ttl": int(NOON) + WINDOWS.retention,
     }
     assert (marker.pk, marker.sk) == (f"SEEN#{one.ulid}", "SEEN")
+
+
+def test_hot_views_of_a_commit_have_one_tally_a_minute_in_place_of_markers(table: Table) -> None:
+    """Its time is the end of the minute, by which the clock of views is known after a crash."""
+    unmarked = [replace(one, unmarked=True) for one in views(3, hot=True)]
+    assert count(table, unmarked[:2]) == 2
+    assert count(table, unmarked[2:], now=NOON + 59.9) == 1
+    tally = keys.seen(f"{earliest(AT_NOON + 60_000)}#{BADGE}")
+    assert table.get(tally) == {
+        "PK": tally.pk,
+        "SK": tally.sk,
+        "badge": BADGE,
+        "ttl": int(NOON) + 60 + 600,
+        "views": 3,
+    }
+    assert count(table, [replace(view(AT_NOON, 9), unmarked=True)], now=NOON + 60) == 1
+    assert table.get(keys.seen(f"{earliest(AT_NOON + 120_000)}#{BADGE}")) is None
 
 
 def test_a_view_that_is_delivered_again_is_counted_once(table: Table) -> None:
