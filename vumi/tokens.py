@@ -143,4 +143,4 @@ def show_first(token: str, stream: TextIO, folder: Path) -> None:
         with open_folder(folder) as opened, os.fdopen(new_file(FIRST_FILE, opened), "w") as file:
             file.write(f"{token}\n")
         shown = f": in {path}; store it elsewhere, and remove the file"
-    print(f"Token for events and wallets{shown}", file=stream, flush=True)
+    print(f"Operator's token (opens /admin){shown}", file=stream, flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.operators import EVIL_IDS, NO_NUMBER, Operator, filled
+from tests.browser.operators import BURST, EVIL_IDS, NO_NUMBER, Operator, filled
 from tests.browser.visit import Visit
 from tests.processes.server import Server, create_token, running
 
@@ -61,7 +61,7 @@ def test_a_token_opens_the_page_for_this_tab_only_until_it_is_forgotten(operator
     other.goto(page.url)
     expect(other.get_by_label("Token")).to_be_visible()
     other.close()
-    page.get_by_role("button", name="Forget the token").click()
+    page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Token")).to_be_focused()
     assert page.evaluate("sessionStorage.length") == 0
     page.reload()
@@ -124,16 +124,14 @@ def test_evil_ids_are_text_and_stay_in_their_cell(operator: Operator) -> None:
         [shown] = page.locator("#rows bdi").all_text_contents()
         assert shown == badge_id
         address = page.locator("#rows a").evaluate("link => link.href")
-        assert address.startswith(f"{operator.visit.root}/#id=")
+        assert address.startswith(f"{operator.visit.root}/s?id=")
         assert decoded(page, address) == badge_id
     assert page.locator("#rows script, #rows img, #rows b").count() == 0
 
 
 def decoded(page: Page, address: str) -> str:
-    """Return the id that the page of badges reads from an address."""
-    text: str = page.evaluate(
-        "link => new URLSearchParams(new URL(link).hash.slice(1)).get('id')", address
-    )
+    """Return the id that the page of a badge reads from an address."""
+    text: str = page.evaluate("link => new URL(link).searchParams.get('id')", address)
     return text
 
 
@@ -162,6 +160,24 @@ def test_badges_are_sorted_searched_and_paged(operator: Operator) -> None:
     expect(page.get_by_label("Search in the names")).to_have_value("GROUP-7/")
     operator.search("no such badge")
     expect(page.locator("#none")).to_have_text("No name of a badge contains “no such badge”.")
+
+
+def test_a_badge_far_above_its_month_is_marked_and_leads_to_its_page(operator: Operator) -> None:
+    page = operator.open().page
+    burst = page.locator("#bursts li")
+    expect(burst).to_have_count(1)
+    expect(burst).to_contain_text("5,000 views in the last full hour")
+    operator.search(BURST)
+    expect(page.locator("#rows .tag")).to_have_text("5,000 last hour")
+    burst.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(BURST)
+
+
+def test_the_views_of_30_days_are_a_chart_with_words(operator: Operator) -> None:
+    page = operator.open().page
+    operator.visit.is_drawn("#chart")
+    said = re.compile(r"^[\d,]+ views in 30 days\. Views a day from ")
+    expect(page.locator("#chart")).to_have_attribute("alt", said)
 
 
 def descending(numbers: list[int]) -> bool:

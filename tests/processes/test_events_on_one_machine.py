@@ -172,7 +172,9 @@ def test_the_first_start_has_a_token_once_and_it_opens_the_routes(tmp_path: Path
         assert server.process.stdout is not None
         server.process.stdout.readline()
         said = server.process.stdout.readline()
-        [path] = re.findall(r"^Token for events and wallets: in (\S+); store it elsewhere", said)
+        [path] = re.findall(
+            r"^Operator's token \(opens /admin\): in (\S+); store it elsewhere", said
+        )
         token = Path(path).read_text().strip()
         assert token not in said
         assert server.ask("GET", EVENTS, token=token)[0] == 200
@@ -181,7 +183,7 @@ def test_the_first_start_has_a_token_once_and_it_opens_the_routes(tmp_path: Path
     assert has_token == [tmp_path / FIRST_FILE]
     with running(tmp_path) as server:
         assert server.ask("GET", EVENTS, token=token)[0] == 200
-        assert "Token" not in server.stop()[1]
+        assert "token" not in server.stop()[1]
 
 
 def test_a_token_counts_without_a_restart_from_its_creation_to_its_revocation(

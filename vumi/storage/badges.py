@@ -40,11 +40,14 @@ class BadgeItems:
 
 
 def read_badges(
-    read: Read, first_day: str, badges_in_a_query: int = BADGES_IN_A_QUERY
+    read: Read, first_day: str, hour: str, badges_in_a_query: int = BADGES_IN_A_QUERY
 ) -> Iterator[BadgeItems]:
-    """Yield the items of every badge by id, with its days since `first_day` (yyyy-mm-dd)."""
+    """Yield the items of every badge by id, with its days since `first_day` (yyyy-mm-dd).
+
+    A day has its views, and those of one hour: the attribute `hour`.
+    """
     after = keys.PARTITION
-    while rows := read(_BADGES, (after, keys.DAY + first_day, badges_in_a_query)):
+    while rows := read(_BADGES, (after, keys.DAY + first_day, hour, badges_in_a_query)):
         for row in rows:
             yield _badge(*row)
         after = rows[-1][0]
@@ -67,13 +70,14 @@ def count_badges(read: Read, most: int) -> int:
 _BADGES = f"""
 WITH page AS (
     SELECT DISTINCT pk FROM items WHERE pk > ?1 AND pk < 'USER$' AND sk >= ?2
-    UNION SELECT pk FROM viewed WHERE pk > ?1 ORDER BY pk LIMIT ?3
+    UNION SELECT pk FROM viewed WHERE pk > ?1 ORDER BY pk LIMIT ?4
 )
 SELECT page.pk,
     max(attributes) FILTER (WHERE sk = '{keys.SUMMARY}'),
     max(attributes) FILTER (WHERE sk = '{keys.OWNER}'),
     json_group_array(json_object('SK', sk, 'views', json_extract(attributes, '$.views'),
-        'reset', coalesce(json_extract(attributes, '$.reset'), 0)))
+        'reset', coalesce(json_extract(attributes, '$.reset'), 0),
+        ?3, coalesce(json_extract(attributes, '$.' || ?3), 0)))
         FILTER (WHERE sk < '{keys.OWNER}'),
     (SELECT group_concat(sk) FROM viewed JOIN views ON badge = number WHERE viewed.pk = page.pk)
 FROM page LEFT JOIN items ON items.pk = page.pk AND sk >= ?2

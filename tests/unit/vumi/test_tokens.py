@@ -188,7 +188,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_shows_the_token_and_no_file_has_it(tmp_path: Path) -> None:
     terminal = Terminal()
     show_first(TOKEN, terminal, tmp_path)
-    assert terminal.getvalue() == f"Token for events and wallets, shown this once: {TOKEN}\n"
+    assert terminal.getvalue() == f"Operator's token (opens /admin), shown this once: {TOKEN}\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -203,7 +203,7 @@ def test_any_other_stream_names_a_file_that_only_its_owner_can_read(
         plant(path, other)
     show_first(TOKEN, stream, tmp_path)
     assert stream.getvalue() == (
-        f"Token for events and wallets: in {path}; store it elsewhere, and remove the file\n"
+        f"Operator's token (opens /admin): in {path}; store it elsewhere, and remove the file\n"
     )
     assert (path.read_text(), other.read_text()) == (f"{TOKEN}\n", "")
     assert path.stat().st_mode & 0o777 == 0o600

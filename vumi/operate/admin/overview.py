@@ -9,13 +9,15 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from enum import StrEnum
 from itertools import groupby
+from operator import add
 from typing import Any
 
 from chalicelib.counting import keys
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
-from chalicelib.counting.summary import Summary, hour_of
+from chalicelib.counting.summary import HOURS, HOURS_OF_DAY, Hour, Summary, hour_of
 from chalicelib.history.history import is_finished
 from chalicelib.http.times import to_iso8601
 from chalicelib.owners.finding import OwnedBadge
@@ -26,6 +28,12 @@ from vumi.storage.badges import BadgeItems, Read, count_seen, read_badges
 
 NOW_SECONDS: WholeSeconds = 300
 """The views of this time until now are those of "now"."""
+DAYS = 30
+"""The days of an overview, up to today."""
+BURST_VIEWS = 1_000
+BURST_FACTOR = 20
+"""An hour with more views, and more than so many times the mean hour of the days, is a burst."""
+HOUR_MS: Milliseconds = 3_600_000
 
 
 class By(StrEnum):
@@ -41,7 +49,8 @@ class By(StrEnum):
 class BadgeOverview:
     """The numbers of one badge; `names` has all its names, the current one last.
 
-    `total` is the number that the badge shows. `month` and `today` are in UTC. `created` is 0 if no
+    `total` is the number that the badge shows. `month`, `today` and `days`, the latest 30 days with
+    the oldest first, are in UTC. `hour` has the views of the last full hour. `created` is 0 if no
     view is counted yet.
     """
 
@@ -54,6 +63,18 @@ class BadgeOverview:
     frozen: bool = False
     owned: bool = False
     created: WholeSeconds = 0
+    days: tuple[int, ...] = (0,) * DAYS
+    hour: int = 0
+
+    @property
+    def mean_hour(self) -> float:
+        """Return the mean views of an hour of the 30 days."""
+        return sum(self.days) / (DAYS * HOURS_OF_DAY)
+
+    @property
+    def is_burst(self) -> bool:
+        """Return whether the last full hour is far above the badge's own month."""
+        return self.hour > BURST_VIEWS and self.hour > BURST_FACTOR * self.mean_hour
 
     @property
     def name(self) -> str:
@@ -80,30 +101,48 @@ class BadgeOverview:
             "now": self.now,
             "frozen": self.frozen,
             "owned": self.owned,
+            "days": [*self.days],
+            "last_hour": self.hour,
+            "mean_hour": round(self.mean_hour, 2),
+            "burst": self.is_burst,
         }
         return document | ({"created": to_iso8601(self.created * 1000)} if self.created else {})
 
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """The current day and month, written as in keys, and the beginning of "now"."""
+    """The days up to today, written as in keys, the last full hour, and the beginning of "now"."""
 
-    today: str
+    days: tuple[str, ...]
+    hour: Hour
+    hour_began: Milliseconds
     since: Milliseconds
 
     @classmethod
     def of(cls, now: Seconds) -> Periods:
         """Return the periods of a time."""
         at = to_milliseconds(now)
-        return cls(hour_of(at).day, at - NOW_SECONDS * 1000)
+        began = at - at % HOUR_MS - HOUR_MS
+        return cls(_days_until(hour_of(at).day), hour_of(began), began, at - NOW_SECONDS * 1000)
+
+    @property
+    def today(self) -> str:
+        return self.days[-1]
 
     @property
     def month(self) -> str:
-        return self.today[:7]
+        """Return the first day of the month."""
+        return f"{self.today[:7]}-01"
 
     @property
     def first_day(self) -> str:
-        return f"{self.month}-01"
+        """Return the first day that is needed; on the 31st the month is longer than the days."""
+        return min(self.month, self.days[0])
+
+
+def _days_until(today: str) -> tuple[str, ...]:
+    last = date.fromisoformat(today)
+    return tuple(f"{last - timedelta(days=ago)}" for ago in reversed(range(DAYS)))
 
 
 def summarise(
@@ -132,6 +171,7 @@ class Totals:
     month: int = 0
     today: int = 0
     now: int = 0
+    days: tuple[int, ...] = (0,) * DAYS
 
     def passing(self, badges: Iterable[BadgeOverview]) -> Iterator[BadgeOverview]:
         """Pass badges on and add their numbers."""
@@ -141,6 +181,8 @@ class Totals:
             self.month += badge.month
             self.today += badge.today
             self.now += badge.now
+            if any(badge.days):
+                self.days = tuple(map(add, self.days, badge.days))
             yield badge
 
 
@@ -156,7 +198,8 @@ def of_file(read: Read, now: Seconds) -> Iterator[BadgeOverview]:
     """Yield the numbers of all badges of a file, by id; `read` returns the rows of a query."""
     periods = Periods.of(now)
     seen = count_seen(read, periods.since)
-    return summarise(read_badges(read, periods.first_day), seen, periods)
+    badges = read_badges(read, periods.first_day, HOURS[periods.hour.hour])
+    return summarise(badges, seen, periods)
 
 
 def of_items(items: Iterable[Item], now: Seconds) -> Iterator[BadgeOverview]:
@@ -212,19 +255,25 @@ def _summarise(
     summary: Summary, items: BadgeItems, seen: Mapping[str, int], periods: Periods
 ) -> BadgeOverview:
     live = _live(summary, items.views)
-    by_day = _views_by_day(summary, items.days, live)
+    finished = {
+        str(day["SK"])[len(keys.DAY) :]: day for day in items.days if is_finished(day, summary)
+    }
+    by_day = _views_by_day(summary, finished, live, periods.today)
+    month = periods.month
     owned = OwnedBadge.of(items.badge_id, items.owner)
     seen_now = sum(seen.get(name, 0) for name in owned.names) if seen else 0
     return BadgeOverview(
         badge_id=items.badge_id,
         names=owned.names,
         total=Count(summary, min(len(live), MAX_LIVE), live).shown,
-        month=sum([views for day, views in by_day if day >= periods.first_day]),
-        today=sum([views for day, views in by_day if day >= periods.today]),
+        month=sum([views for day, views in by_day.items() if day >= month]),
+        today=by_day[periods.today],
         now=_count_now(summary, items.views, periods) + seen_now,
         frozen=summary.frozen,
         owned=owned.is_claimed,
         created=number(items.summary, "created"),
+        days=tuple(map(by_day.__getitem__, periods.days)),
+        hour=_count_last_hour(summary, finished, live, periods),
     )
 
 
@@ -237,16 +286,26 @@ def _live(summary: Summary, views: Sequence[str]) -> list[str]:
 
 
 def _views_by_day(
-    summary: Summary, days: Iterable[Item], live: Iterable[str]
-) -> list[tuple[str, int]]:
-    """Return days with their views; a view of a clock that is ahead is of a later day."""
-    finished = [
-        (text(day, "SK").removeprefix(keys.DAY), number(day, "views"))
-        for day in days
-        if is_finished(day, summary)
-    ]
-    uncounted = [(hour_of(milliseconds(view.removeprefix(keys.VIEW))).day, 1) for view in live]
-    return [*finished, (summary.today.day, summary.today.views), *uncounted]
+    summary: Summary, finished: Mapping[str, Item], live: Iterable[str], today: str
+) -> Counter[str]:
+    """Return the views of each day; those of a clock that is ahead are of today."""
+    views = Counter({min(summary.today.day, today): summary.today.views})
+    for day, item in finished.items():
+        views[min(day, today)] += number(item, "views")
+    for view in live:
+        views[min(hour_of(milliseconds(view.removeprefix(keys.VIEW))).day, today)] += 1
+    return views
+
+
+def _count_last_hour(
+    summary: Summary, finished: Mapping[str, Item], live: Iterable[str], periods: Periods
+) -> int:
+    """Return the views of the last full hour: of its finished day or of `today`, and the live."""
+    (of_day, hour), began = periods.hour, periods.hour_began
+    first, after = (keys.VIEW + earliest(at) for at in (began, began + HOUR_MS))
+    current = summary.today.hours.get(hour, 0) if summary.today.day == of_day else 0
+    earlier = number(finished.get(of_day, {}), HOURS[hour])
+    return current + earlier + sum(first <= view < after for view in live)
 
 
 def _count_now(summary: Summary, views: Sequence[str], periods: Periods) -> int:

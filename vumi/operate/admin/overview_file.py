@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from urllib.parse import quote
 from chalicelib.units import Seconds
 from vumi import priority
 from vumi.folder import OVERVIEW
-from vumi.operate.admin.overview import BadgeOverview, By, Totals, of_file
+from vumi.operate.admin.overview import DAYS, BadgeOverview, By, Totals, of_file
 from vumi.storage.database import FILE as SERVED
 
 FILE = OVERVIEW
@@ -31,13 +31,19 @@ SEPARATOR = "\n"
 SCHEMA = """
 CREATE TABLE badges (id TEXT NOT NULL, names TEXT NOT NULL, searched TEXT NOT NULL,
     total INTEGER NOT NULL, month INTEGER NOT NULL, today INTEGER NOT NULL, now INTEGER NOT NULL,
-    frozen INTEGER NOT NULL, owned INTEGER NOT NULL, created INTEGER NOT NULL);
+    frozen INTEGER NOT NULL, owned INTEGER NOT NULL, created INTEGER NOT NULL,
+    days TEXT NOT NULL, hour INTEGER NOT NULL, burst INTEGER NOT NULL);
 CREATE TABLE made (at REAL NOT NULL, took REAL NOT NULL, badges INTEGER NOT NULL,
-    total INTEGER NOT NULL, month INTEGER NOT NULL, today INTEGER NOT NULL, now INTEGER NOT NULL);
+    total INTEGER NOT NULL, month INTEGER NOT NULL, today INTEGER NOT NULL, now INTEGER NOT NULL,
+    days TEXT NOT NULL);
 """
 INDEXES = "".join(f"CREATE INDEX by_{by} ON badges ({by} DESC);" for by in By)
 """No order of many badges is sorted for a page. Badges with the same number are in their order."""
-COLUMNS = "id, names, total, month, today, now, frozen, owned, created"
+INDEX_OF_BURSTS = "CREATE INDEX bursts ON badges (hour DESC) WHERE burst;"
+COLUMNS = "id, names, total, month, today, now, frozen, owned, created, days, hour"
+BURSTS = f"SELECT {COLUMNS} FROM badges WHERE burst ORDER BY hour DESC, rowid LIMIT ?"  # noqa: S608  fixed texts
+MAX_BURSTS = 10
+"""The highest bursts, which the page shows above the badges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +67,11 @@ class BadgeQuery:
 
 @dataclass(frozen=True, slots=True)
 class BadgePage:
-    """Some of the badges that a query finds, and the number of all of them."""
+    """Some of the badges that a query finds, and the number of all of them; the highest bursts."""
 
     badges: list[BadgeOverview]
     found: int
+    bursts: list[BadgeOverview] = field(default_factory=list)
 
 
 def write(
@@ -79,14 +86,15 @@ def write(
         connection.execute("PRAGMA synchronous = OFF")
         connection.executescript(SCHEMA)
         connection.executemany(
-            "INSERT INTO badges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO badges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             map(_to_row, totals.passing(badges)),
         )
         sums = (totals.badges, totals.total, totals.month, totals.today, totals.now)
         connection.execute(
-            "INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", (now, monotonic() - begun, *sums)
+            "INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (now, monotonic() - begun, *sums, _to_text(totals.days)),
         )
-        connection.executescript(INDEXES)
+        connection.executescript(INDEXES + INDEX_OF_BURSTS)
     new.replace(path)
 
 
@@ -95,8 +103,9 @@ def read_made(path: Path) -> Made | None:
     if not path.exists():
         return None
     with closing(_open(path)) as connection:
-        [(at, took, *sums)] = connection.execute("SELECT * FROM made")
-    return Made(at, took, Totals(*sums))
+        [(at, took, *sums, days)] = connection.execute("SELECT * FROM made")
+    badges, total, month, today, now = sums
+    return Made(at, took, Totals(badges, total, month, today, now, _to_days(days)))
 
 
 def read_page(path: Path, query: BadgeQuery) -> BadgePage:
@@ -106,12 +115,13 @@ def read_page(path: Path, query: BadgeQuery) -> BadgePage:
     # A search reads all names: by an index, each would be a read of its own.
     order = f"{'+' if searched else ''}{query.by} DESC, rowid"
     with closing(_open(path)) as connection:
+        bursts = connection.execute(BURSTS, (MAX_BURSTS,)).fetchall()
         [(found,)] = connection.execute(f"SELECT count(*) FROM badges {where}", (searched,))  # noqa: S608  fixed texts
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM badges {where} ORDER BY {order} LIMIT ? OFFSET ?",  # noqa: S608  fixed texts
             (searched, query.limit, query.offset),
         ).fetchall()
-    return BadgePage([_from_row(*row) for row in rows], found)
+    return BadgePage([_from_row(*row) for row in rows], found, [_from_row(*row) for row in bursts])
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -126,14 +136,25 @@ def _to_row(badge: BadgeOverview) -> tuple[str | int, ...]:
         *(badge.badge_id, names, names.casefold()),
         *numbers,
         *(badge.frozen, badge.owned, badge.created),
+        *(_to_text(badge.days), badge.hour, badge.is_burst),
     )
 
 
-def _from_row(badge_id: str, names: str, *rest: int) -> BadgeOverview:
-    total, month, today, now, frozen, owned, created = rest
+def _from_row(badge_id: str, names: str, *rest: Any) -> BadgeOverview:
+    total, month, today, now, frozen, owned, created, days, hour = rest
     names_of = tuple(names.split(SEPARATOR))
-    numbers = (total, month, today, now)
-    return BadgeOverview(badge_id, names_of, *numbers, bool(frozen), bool(owned), created)
+    numbers, marks = (total, month, today, now), (bool(frozen), bool(owned))
+    return BadgeOverview(badge_id, names_of, *numbers, *marks, created, _to_days(days), hour)
+
+
+def _to_text(days: Iterable[int]) -> str:
+    """Write the views of the days; the first days without views, often all, are left out."""
+    return ",".join(map(str, days)).lstrip("0,")
+
+
+def _to_days(written: str) -> tuple[int, ...]:
+    views = [int(one) for one in written.split(",") if one]
+    return (*[0] * (DAYS - len(views)), *views)
 
 
 def main(folder: Path, now: Seconds) -> None:

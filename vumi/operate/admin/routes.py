@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cache, partial
 from heapq import nlargest
 from itertools import chain
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from chalicelib.events.event import Event, Status, batches
-from chalicelib.history import history
-from chalicelib.history.buckets import Span
+from chalicelib.history import chart, chart_texts
+from chalicelib.history.buckets import Interval
+from chalicelib.history.history import Bucket, History
+from chalicelib.history.routes import LookOptions
 from chalicelib.http import page, responses
-from chalicelib.http.fields import Field, Options, number
+from chalicelib.http.fields import Field, number
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, short_text
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
@@ -27,7 +30,7 @@ from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds
 from chalicelib.version import VERSION
-from vumi.operate.admin.overview import BadgeOverview, By
+from vumi.operate.admin.overview import By, Periods
 from vumi.operate.admin.overview_file import BadgeQuery, Made
 from vumi.operate.admin.overview_refresh import Overview
 from vumi.server.common_commits import ADMIN_DATA
@@ -35,7 +38,6 @@ from vumi.storage.file_sizes import measure, read_sizes
 from vumi.storage.queue import DEAD_LETTERS
 
 FILE = Path(__file__).with_name("admin.html")
-SPARKLINE_DAYS = 30
 SIZE_DAYS = 90
 FAILED_EVENTS = 20
 """The latest failed events, which the page shows."""
@@ -53,8 +55,8 @@ def _by(given: str) -> By:
 USUAL = BadgeQuery()
 
 
-class ListOptions(Options):
-    """The options of the list of badges."""
+class ListOptions(LookOptions):
+    """The options of the list of badges, and of the chart above it."""
 
     search = Field(partial(short_text, MAX_SEARCH), {}, default=USUAL.searched)
     sort = Field(_by, {}, default=USUAL.by)
@@ -111,10 +113,9 @@ class Admin:
         )
 
     def get_badges(self, request: Request, resources: Resources) -> Response:
-        """Answer the sums over all badges, and a page of them, each with its views by day."""
+        """Answer the sums over all badges, their chart, the bursts, and a page of badges."""
         asked = ListOptions(request.query)
-        now = resources.view_clock()
-        made = self._overview.refresh(now)
+        made = self._overview.refresh(resources.view_clock())
         if made is None:
             return responses.json({"overview": _describe(None, self._overview.failure)})
         query = BadgeQuery(asked.search, asked.sort, asked.offset, asked.limit)
@@ -122,8 +123,10 @@ class Admin:
         return responses.json(
             {
                 "overview": _describe(made, self._overview.failure),
+                "chart": _draw(made, asked.look),
+                "bursts": [badge.to_json() for badge in found.bursts],
                 "found": found.found,
-                "badges": [_to_json(badge, resources, now) for badge in found.badges],
+                "badges": [badge.to_json() for badge in found.badges],
             }
         )
 
@@ -192,9 +195,15 @@ def _describe(made: Made | None, failure: str) -> dict[str, Any]:
     return {"ready": True, "at": to_iso8601(int(made.at * 1000)), **asdict(made.totals), **said}
 
 
-def _to_json(badge: BadgeOverview, resources: Resources, now: Seconds) -> dict[str, Any]:
-    days = history.read(resources.table, badge.badge_id, Span(SPARKLINE_DAYS), now)
-    return {**badge.to_json(), "days": [bucket.views for bucket in days.buckets]}
+def _draw(made: Made, look: chart.Look) -> Mapping[str, str]:
+    """Draw the views of all badges by day, and describe them."""
+    days = Periods.of(made.at).days
+    starts = [datetime.fromisoformat(day).replace(tzinfo=UTC) for day in days]
+    buckets = tuple(map(Bucket, starts, made.totals.days))
+    history = History(Interval.DAY, len(days), starts[0].date(), buckets)
+    described = chart_texts.describe(history, is_log=look.is_log)
+    headline = chart_texts.write_headline(history)
+    return {"svg": chart.draw(history, look), "description": f"{headline}. {described}"}
 
 
 def _describe_event(event: Event) -> dict[str, Any]:

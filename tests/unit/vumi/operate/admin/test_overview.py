@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
-from chalicelib.history.buckets import Span
+from chalicelib.history.buckets import Interval, Span
 from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, deleting, finding
 from chalicelib.owners.changing import BadgeChange
@@ -41,6 +41,7 @@ from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable, all_items
 
 MINUTE = 60_000
+HOUR = 3_600
 FIRST_OF_MONTH = NOON - 13 * DAY
 SECRET = "a" * 40
 
@@ -73,6 +74,7 @@ def test_a_badge_has_its_views_in_total_this_month_today_and_now(
     put_summary(table, base=1_000, created=5)
     put_views(
         table,
+        AT_NOON - 30 * DAY * 1000,
         AT_NOON - 20 * DAY * 1000,
         AT_NOON - 2 * DAY * 1000,
         AT_NOON - 60 * MINUTE,
@@ -80,7 +82,8 @@ def test_a_badge_has_its_views_in_total_this_month_today_and_now(
         AT_NOON - 5 * MINUTE,
         AT_NOON - MINUTE,
     )
-    expected = BadgeOverview(BADGE, (BADGE,), 1_006, 5, 4, 2, created=5)
+    days = (*[0] * 9, 1, *[0] * 17, 1, 0, 4)
+    expected = BadgeOverview(BADGE, (BADGE,), 1_007, 5, 4, 2, created=5, days=days, hour=4)
     assert read() == [expected]
     for folded_at in (NOON - 19 * DAY, NOON - DAY, NOON):
         fold(table, folded_at)
@@ -133,7 +136,7 @@ def test_the_file_is_read_in_queries_of_some_badges(database: Database, table: S
         limits.append(arguments[-1])
         return database.read(sql, arguments)
 
-    found = read_badges(read, "2026-03-01", 3)
+    found = read_badges(read, "2026-03-01", "h11", 3)
     assert [badge.badge_id for badge in found] == [f"badge-{place}" for place in range(7)]
     assert limits == [3, 3, 3, 3]
 
@@ -143,9 +146,10 @@ def test_earlier_days_and_counted_views_are_not_read(
 ) -> None:
     for day in ("2026-02-28", "2026-03-01"):
         place = keys.day(BADGE, day)
-        table.put_all([{"PK": place.pk, "SK": place.sk, "views": 1, "h00": 1, "version": 2}])
-    [badge] = read_badges(database.read, "2026-03-01")
-    assert badge.days == [{"SK": "DAY#2026-03-01", "views": 1, "reset": 0}]
+        hours = {"h00": 1, "h07": 2}
+        table.put_all([{"PK": place.pk, "SK": place.sk, "views": 3, **hours, "version": 2}])
+    [badge] = read_badges(database.read, "2026-03-01", "h07")
+    assert badge.days == [{"SK": "DAY#2026-03-01", "views": 3, "reset": 0, "h07": 2}]
     count_at_once(table, AT_NOON - 1, AT_NOON, AT_NOON + 1)
     assert count_seen(database.read, AT_NOON) == {BADGE: 2}
 
@@ -162,6 +166,29 @@ def test_badges_are_counted_up_to_a_limit_without_aliases_and_deleted_ones(
     claim(table, "claimed")
     assert [count_badges(database.read, most) for most in (9, 3)] == [4, 3]
     assert len(list(overview.of_file(database.read, NOON))) == 4
+
+
+@pytest.mark.parametrize(
+    ("hour", "others", "is_burst"),
+    [(1_000, 0, False), (1_001, 0, True), (2_000, 70_000, False), (2_001, 70_000, True)],
+)
+def test_an_hour_far_above_the_own_month_is_a_burst(
+    hour: int, others: int, *, is_burst: bool
+) -> None:
+    """The mean of 72,000 views in 720 hours is 100."""
+    days = (*[0] * 28, others, 2_000)
+    badge = BadgeOverview("a", ("a",), 0, 0, 0, 0, days=days, hour=hour)
+    assert badge.is_burst is is_burst
+
+
+def test_the_last_hour_of_yesterday_is_read_from_its_finished_day(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    midnight = AT_NOON + 12 * 60 * MINUTE
+    put_views(table, midnight - 61 * MINUTE, midnight - 60 * MINUTE, midnight - 1, midnight)
+    fold(table, NOON + 12.5 * HOUR)
+    [badge] = read(NOON + 12.5 * HOUR)
+    assert (badge.hour, badge.days[-2:]) == (2, (3, 1))
 
 
 def numbers(views: Iterable[int]) -> Iterator[BadgeOverview]:
@@ -218,11 +245,19 @@ def act(table: Table, action: str, badge_id: str, now: float, place: int) -> Non
                 changing.change(table, owned, BadgeChange(**change), now)  # type: ignore[arg-type]
 
 
-def expected(table: Table, badge: BadgeOverview, now: float) -> tuple[int, int, int]:
-    """Return what the badge shows, and its history of this month and of today."""
+def expected(table: Table, badge: BadgeOverview, now: float) -> BadgeOverview:
+    """Return the badge with the number that it shows, and the numbers of its history."""
     by_day = history.read(table, badge.badge_id, Span(31), now).buckets
+    by_hour = history.read(table, badge.badge_id, Span(2, by=Interval.HOUR), now).buckets
     month = [one.views for one in by_day if one.start.month == by_day[-1].start.month]
-    return shown(table, badge.badge_id), sum(month), month[-1]
+    return replace(
+        badge,
+        total=shown(table, badge.badge_id),
+        month=sum(month),
+        today=month[-1],
+        days=tuple(one.views for one in by_day[-overview.DAYS :]),
+        hour=by_hour[-2].views,
+    )
 
 
 @settings(max_examples=cases(60), deadline=None)
@@ -239,9 +274,10 @@ def test_after_any_history_the_numbers_are_those_of_the_badges(
                 act(table, action, badge_id, now, place)
             except OwnerError:  # a claim of a viewed badge, a change of an unclaimed one
                 continue
+        now += HOUR  # so that the latest views are of the last full hour
         by_queries = list(overview.of_file(database.read, now))
         by_scan = list(overview.of_items(all_items(database), now))
         assert sorted(by_scan, key=lambda one: one.badge_id) == by_queries
         for badge in by_queries:
-            assert (badge.total, badge.month, badge.today) == expected(table, badge, now)
+            assert badge == expected(table, badge, now)
         database.close()

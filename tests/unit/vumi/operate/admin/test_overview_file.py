@@ -19,8 +19,8 @@ from vumi.storage.table import SqliteTable
 
 BADGES = (
     BadgeOverview("a", ("a", "Older/Name"), 5, 4, 3, 2, frozen=True, owned=True, created=7),
-    BadgeOverview("b", ("b",), 9, 1, 1, 0),
-    BadgeOverview("c%_'", ("c%_'",), 5, 4, 3, 3),
+    BadgeOverview("b", ("b",), 9, 1, 1, 0, days=(*[0] * 27, 10, 0, 1), hour=1_001),
+    BadgeOverview("c%_'", ("c%_'",), 5, 4, 3, 3, days=(7, *[0] * 28, 3), hour=1_002),
 )
 
 
@@ -36,10 +36,13 @@ def ids(file: Path, query: BadgeQuery) -> list[str]:
 
 
 def test_the_file_has_its_time_its_sums_and_the_badges(file: Path) -> None:
-    assert overview_file.read_made(file) == Made(1_000.0, 2.5, Totals(3, 19, 9, 7, 5))
+    assert overview_file.read_made(file) == Made(
+        1_000.0, 2.5, Totals(3, 19, 9, 7, 5, (7, *[0] * 26, 10, 0, 4))
+    )
     page = overview_file.read_page(file, BadgeQuery())
     assert sorted(page.badges, key=lambda badge: badge.badge_id) == list(BADGES)
     assert page.found == 3
+    assert [badge.badge_id for badge in page.bursts] == ["c%_'", "b"]
     assert overview_file.read_made(file.with_name("none")) is None
 
 
@@ -82,9 +85,15 @@ def test_a_process_makes_the_file_while_the_server_has_its_own_open(
     path: Path, database: Database, table: SqliteTable
 ) -> None:
     put_summary(table, "octocat", count=3)
-    command = [sys.executable, "-m", "vumi.operate.admin.overview_file", str(path.parent), "1000.5"]
+    command = [
+        sys.executable,
+        "-m",
+        "vumi.operate.admin.overview_file",
+        str(path.parent),
+        "1000000.5",
+    ]
     subprocess.run(command, check=True)  # noqa: S603  a module of this project
     made = overview_file.read_made(path.parent / overview_file.FILE)
     assert made is not None
-    assert (made.at, made.totals.badges, made.totals.total) == (1_000.5, 1, 3)
+    assert (made.at, made.totals.badges, made.totals.total) == (1_000_000.5, 1, 3)
     assert database.read("SELECT count(*) FROM items") == [(1,)]

@@ -17,7 +17,7 @@ from chalicelib.http.query import parse
 from chalicelib.http.routing import RouteTable
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
-from chalicelib.storage.items import Item
+from chalicelib.storage.items import Item, Value
 from chalicelib.units import Seconds
 from chalicelib.version import VERSION
 from simulation.clocks import NOON, Clock
@@ -52,7 +52,8 @@ class MadeOverview(Overview):
 
     def read(self, query: BadgeQuery) -> BadgePage:
         self.query = query
-        return BadgePage(self.badges, len(self.badges))
+        bursts = [badge for badge in self.badges if badge.is_burst]
+        return BadgePage(self.badges, len(self.badges), bursts)
 
 
 @pytest.fixture
@@ -182,6 +183,7 @@ def test_badges_have_their_numbers_and_their_views_by_day(database: Database, ge
     put_summary(table, count=7, today={"day": "2026-03-13", "h01": 2}, watermark=AT_NOON - 1)
     put_views(table, AT_NOON)
     body = get(f"{DATA}/badges").body
+    days = [*[0] * 28, 2, 1]
     assert body["overview"] == {
         "ready": True,
         "at": "2026-03-14T12:00:00.000Z",
@@ -190,11 +192,33 @@ def test_badges_have_their_numbers_and_their_views_by_day(database: Database, ge
         "month": 3,
         "today": 1,
         "now": 1,
+        "days": days,
     }
     assert body["found"] == 1
     [badge] = body["badges"]
     assert (badge["id"], badge["total"], badge["month"], badge["now"]) == ("octocat", 8, 3, 1)
-    assert badge["days"] == [*[0] * 28, 2, 1]
+    assert badge["days"] == days
+
+
+def test_the_views_of_all_badges_are_a_chart_of_the_page_s_width(
+    database: Database, get: Get
+) -> None:
+    for name in "ab":
+        put_summary(SqliteTable(database), name, count=5, today={"day": "2026-03-13", "h01": 5})
+    chart = get(f"{DATA}/badges?width=900&height=170").body["chart"]
+    assert chart["svg"].startswith("<svg")
+    assert 'width="900" height="170"' in chart["svg"]
+    assert chart["description"].startswith("10 views in 30 days. Views a day from 2026-02-13 to ")
+
+
+def test_a_badge_far_above_its_own_month_comes_first(database: Database, get: Get) -> None:
+    today: Value = {"day": "2026-03-14", "h11": 1_001}
+    put_summary(SqliteTable(database), "hubot", count=1_001, today=today)
+    body = get(f"{DATA}/badges").body
+    [badge] = body["bursts"]
+    assert body["badges"] == body["bursts"]
+    assert (badge["name"], badge["burst"]) == ("hubot", True)
+    assert (badge["last_hour"], badge["mean_hour"]) == (1_001, 1.39)
 
 
 def test_before_the_first_overview_it_is_not_ready(get: Get, made: MadeOverview) -> None:
