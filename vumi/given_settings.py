@@ -35,6 +35,9 @@ DEFAULT = "default"
 """The source of a setting that nobody gave."""
 MASK = "***"
 NAME = re.compile("[A-Z_]+")
+SHORT_NAME = 3
+NAMES_ALIKE = 0.75
+"""The likeness from which a name is reported: PROT is like PORT, and HOSTNAME not like HOST."""
 FORMS: Mapping[Form, str] = {
     "text": "a string",
     "number": "a whole number without quotes",
@@ -100,7 +103,17 @@ class GivenSettings:
             shown = MASK if setting.is_secret and text else text
             yield SettingInForce(name, shown, self._source(name))
 
-    def warn_of_readers(self) -> None:
+    def warn(self) -> None:
+        """Log a name that is nearly a setting's, and a file of secrets that others may read."""
+        known = known_settings()
+        for name in sorted(self.environment.keys() - known.keys()):
+            if len(name) > SHORT_NAME and (near := _near(name, known, NAMES_ALIKE)):
+                telemetry.event(
+                    logging.WARNING, "setting_unknown", name=name, fix=f"did you mean {near}?"
+                )
+        self._warn_of_readers()
+
+    def _warn_of_readers(self) -> None:
         """Log if the file has secrets, and rights for users who are not in its group."""
         known = known_settings()
         if not any(known[name].is_secret for name in self.of_file):
@@ -136,10 +149,15 @@ def _read_file(path: Path, known: Mapping[str, Setting]) -> dict[str, str]:
     return {name: _to_text(path, name, value, known) for name, value in given.items()}
 
 
+def _near(name: str, known: Mapping[str, Setting], alike: float = 0.6) -> str:
+    """Return the known name that is most like another one, or an empty text."""
+    return next(iter(difflib.get_close_matches(name, known, 1, alike)), "")
+
+
 def _to_text(path: Path, name: str, value: object, known: Mapping[str, Setting]) -> str:
     if name not in known:
-        near = difflib.get_close_matches(name.upper(), known, 1)
-        hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists all settings"
+        near = _near(name.upper(), known)
+        hint = f"did you mean {near}?" if near else "docs/settings.md lists all settings"
         raise SettingsError(f"{path}: {name!r} is no setting of one machine; {hint}")
     form = known[name].form
     text = _text_of(form, value)

@@ -73,7 +73,7 @@ def test_a_token_opens_the_page_for_this_tab_only_until_it_is_forgotten(operator
     ("token", "says"),
     [
         ("", "Give a token."),
-        ("short", "This is no token: it has 43 letters, digits, - and _."),
+        ("short", "This is no token: a token has 43 letters, digits, - and _."),
         ("x" * 43, "The server refuses this token: this token opens nothing here"),
     ],
 )

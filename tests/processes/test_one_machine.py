@@ -152,7 +152,7 @@ def test_a_second_instance_on_the_same_data_is_refused_until_the_first_is_killed
         status, out, err = run(tmp_path)
         assert (status, out) == (1, "")
         assert err == (
-            f"vu-mi: vu-mi already runs on {tmp_path}/ (process {server.process.pid}):"
+            f"Error: vu-mi already runs on {tmp_path}/ (process {server.process.pid}):"
             " stop it, or set DATA to another folder\n"
         )
         assert server.peek("a") == 0
@@ -195,7 +195,7 @@ def test_a_busy_port_is_refused(tmp_path: Path) -> None:
         status, out, err = run(tmp_path, PORT=str(port))
     assert (status, out) == (1, "")
     assert err == (
-        f"vu-mi: 127.0.0.1:{port} is in use: stop what listens there, or set PORT to another port\n"
+        f"Error: 127.0.0.1:{port} is in use: stop what listens there, or set PORT to another port\n"
     )
 
 
@@ -213,6 +213,6 @@ def test_a_first_start_that_fails_names_the_setting_in_one_line_and_stores_no_to
 ) -> None:
     status, out, err = run(tmp_path, **{name: value})
     assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("vu-mi: ")
+    assert err.startswith("Error: ")
     assert says in err
     assert not (tmp_path / webhook_secret.FILE).exists()

@@ -166,5 +166,5 @@ def test_a_login_that_is_over_is_reported(aws: Aws, home: Path) -> None:
         file.write_text(file.read_text().replace(LATER, "2020-01-01T00:00:00Z"))
     finished = run(home, aws, "sso")
     *_, reported = finished.stderr.splitlines()
-    assert (finished.returncode, reported.startswith("vu-mi: ")) == (1, True)
+    assert (finished.returncode, reported.startswith("Error: ")) == (1, True)
     assert "sso" in reported

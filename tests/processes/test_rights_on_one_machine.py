@@ -148,7 +148,7 @@ def test_a_planted_link_is_refused_in_one_line(place: Path) -> None:
     status, out, err = run(folder)
     assert (status, out) == (1, "")
     path = folder / FILE
-    assert err == f"vu-mi: {path} is a symbolic link: replace it by what it points to\n"
+    assert err == f"Error: {path} is a symbolic link: replace it by what it points to\n"
     assert victim.read_text() == "of the operator"
     assert [path.name for path in folder.iterdir()] == [FILE]
 

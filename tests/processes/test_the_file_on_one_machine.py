@@ -73,7 +73,7 @@ def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_by
     before = snapshot(folder)
     status, out, err = run(folder)
     assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("vu-mi: ")
+    assert err.startswith("Error: ")
     assert says in err
     after = snapshot(folder)
     assert after[FILE] == before[FILE]

@@ -59,7 +59,7 @@ def test_a_killed_server_leaves_a_socket_that_the_next_one_replaces(tmp_path: Pa
         assert curl(path, "/healthz") == '{"status":"ok"}'
         status, out, err = run(tmp_path / "other", HOST=f"unix:{path}")
         assert (status, out, err.count("\n")) == (1, "", 1)
-        assert err.startswith(f"vu-mi: HOST: {path} is in use: stop the")
+        assert err.startswith(f"Error: HOST: {path} is in use: stop the")
         assert curl(path, "/healthz") == '{"status":"ok"}'
 
 

@@ -8,7 +8,7 @@ import click
 
 from vumi import priority
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import print_json
+from vumi.cli.output import plural, print_json
 from vumi.operate.backups import copying, making
 from vumi.operate.installations.file import find_file
 
@@ -30,7 +30,10 @@ from vumi.operate.installations.file import find_file
 @as_json
 @click.pass_obj
 def backup(invocation: Invocation, folder: Path, keep: int | None, *, as_json: bool) -> None:
-    """Copy DATA to the new FOLDER and check the copy, while the server runs or not."""
+    """Copy DATA to the new FOLDER, and check the copy.
+
+    It works while the server runs or not.
+    """
     data = invocation.settings.folder
     find_file(data)
     priority.lower()
@@ -48,7 +51,8 @@ def _print(made: making.Backup, *, as_json: bool) -> None:
         print_json({"backup": str(made.target), "objects": made.objects, "removed": removed})
         return
     click.echo(
-        f"{made.target} has the file and {made.objects:,} objects of the archive, and is correct."
+        f"{made.target} has the file and {plural(made.objects, 'object')} of the archive, and"
+        " is correct."
     )
     for path in made.removed:
         click.echo(f"removed {path}")

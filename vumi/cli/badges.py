@@ -22,7 +22,7 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import print_fields, print_json
+from vumi.cli.output import plural, print_fields, print_json
 from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
 
@@ -89,7 +89,7 @@ def reset(
         return
     for owned in found:
         _change(installation, owned, BadgeChange(reset=True))
-    click.echo(f"{len(found)} badges were reset.")
+    click.echo(f"Reset {plural(len(found), 'badge')}.")
 
 
 @click.command(epilog=examples("vumi rename octocat/hello-world octocat/hello"))
@@ -97,7 +97,10 @@ def reset(
 @click.argument("new_id", metavar="NEW", type=BADGE_ID)
 @on_installation
 def rename(installation: Installation, badge_id: str, new_id: str) -> None:
-    """Give a badge a new name; it keeps its count and its earlier names."""
+    """Rename a badge, which keeps its count.
+
+    Its earlier names show the same count.
+    """
     owned = badges.find(installation.table, badge_id)
     _change(installation, owned, BadgeChange(name=new_id))
     click.echo(f"{badge_id} is {new_id} now; both names show the same count.")
@@ -151,7 +154,7 @@ def claim(installation: Installation, badge_id: str, digest: str) -> None:
 @some_badges
 @on_installation
 def release(installation: Installation, badge_ids: Sequence[str]) -> None:
-    """Remove the owners of badges; the badges and their counts stay."""
+    """Remove the owners of badges, whose counts stay."""
     for badge_id in badge_ids:
         released = claiming.release(installation.table, badge_id)
         click.echo(f"{badge_id} {'has no owner now' if released else 'had no owner'}.")

@@ -9,7 +9,7 @@ import click
 
 from vumi import priority
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import print_json
+from vumi.cli.output import plural, print_json
 from vumi.errors import ReportedError
 from vumi.operate.check import check as checking
 from vumi.operate.check.live import LiveCheck
@@ -37,9 +37,10 @@ class CheckFailedError(ReportedError):
 def check(
     invocation: Invocation, stack_name: str | None, table: str | None, *, as_json: bool
 ) -> None:
-    """Check the file, while the server runs or not, and change nothing.
+    """Check the whole file, and change nothing.
 
-    Each line is ok, a note, or wrong. The exit status is 3 if something is wrong.
+    It works while the server runs or not. Each line is ok, a note, or wrong. The exit status is 3
+    if something is wrong.
     """
     if stack_name is None:
         if table:
@@ -60,7 +61,7 @@ def check(
         else:
             click.echo(str(finding))
     if wrong:
-        raise CheckFailedError(f"{name} has {wrong} errors; {advice}")
+        raise CheckFailedError(f"{name} has {plural(wrong, 'error')}; {advice}")
     if not as_json:
         click.echo(f"{name} has no errors.")
 

@@ -26,7 +26,7 @@ class NoCompletionError(ReportedError):
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion of SHELL for the program vumi."""
+    """Print the completion of commands for SHELL."""
     of_shell = get_completion_class(shell)
     if of_shell is None:
         raise NoCompletionError(f"there is no completion for {shell}")

@@ -8,6 +8,7 @@ from typing import IO
 import click
 
 from vumi.cli.options import examples, on_installation
+from vumi.cli.output import plural
 from vumi.operate.admin import counts_file
 from vumi.operate.admin.counts_file import CountsExport, format_row
 from vumi.operate.admin.installation import Installation
@@ -30,11 +31,11 @@ REPORT_EVERY = 10_000
 @click.option("--counts", is_flag=True, help="Export the counts alone, as CSV for any counter.")
 @on_installation
 def export(installation: Installation, file: str, *, counts: bool) -> None:
-    """Export everything as lines of JSON, to a new FILE or to - for standard output.
+    """Export everything as lines of JSON.
 
-    A FILE whose name ends in .gz is compressed. An export of one machine is of one moment. With
-    wallets, an export of a stack waits up to four minutes, so that their balances are of one moment
-    too.
+    It writes a new FILE, or - for standard output. A FILE whose name ends in .gz is compressed. An
+    export of one machine is of one moment. With wallets, an export of a stack waits up to four
+    minutes, so that their balances are of one moment too.
     """
     with installation.open_source() as source, files.create(file) as opened:
         if counts:
@@ -49,7 +50,7 @@ def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
     for rows, (name, count) in enumerate(job.run(), 1):
         file.write(format_row(name, count).encode())
         _show_progress(rows)
-    click.echo(f"exported {rows:,} counts", err=True)
+    click.echo(f"exported {plural(rows, 'count')}", err=True)
 
 
 def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> None:
@@ -60,7 +61,7 @@ def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> 
     for kind, lines in sorted(writer.counts.items()):
         if kind != files.HEADER:
             note = ", which only import --tokens imports" if kind == TOKEN.name else ""
-            click.echo(f"exported {lines:,} of the type {kind}{note}", err=True)
+            click.echo(f"exported {plural(lines, 'line')} of the type {kind}{note}", err=True)
     for reason in source.left_out():
         click.echo(f"not exported: {reason}", err=True)
 

@@ -19,6 +19,7 @@ from chalicelib.counting.resources import Counting
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
 from vumi.cli.options import examples, on_installation
+from vumi.cli.output import plural
 from vumi.errors import ReportedError
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
@@ -99,12 +100,12 @@ def report(fold: Iterator[FoldedBadge]) -> None:
                 failed += 1
                 click.echo(f"{folded.badge_id} is not folded: {folded.failure}")
             if badges % REPORT_EVERY == 0:
-                click.echo(f"{badges:,} badges so far", err=True)
+                click.echo(f"{plural(badges, 'badge')} so far", err=True)
     except (UnavailableError, KeyboardInterrupt) as error:
         reason = str(error) or "it was interrupted"
         raise NotFoldedError(
             f"the fold stopped after {badges:,} badges: {reason}; run it again to fold the rest"
         ) from error
-    click.echo(f"folded {views:,} views of {badges:,} badges")
+    click.echo(f"folded {plural(views, 'view')} of {plural(badges, 'badge')}")
     if failed:
         raise NotFoldedError(f"{failed:,} badges are not folded; fix the cause and run it again")

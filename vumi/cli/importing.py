@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -44,6 +45,14 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
         make_file(invocation.settings.folder)
 
 
+def _find_file(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> object:
+    """Refuse a missing file before the command opens DATA."""
+    is_file = not context.params["service"] and len(given) == 1 and given[0] != "-"
+    if is_file and not Path(given[0]).exists():
+        raise ReportedError(f"{given[0]} does not exist: name a file, or - for standard input")
+    return given
+
+
 @click.command(
     "import",
     epilog=examples(
@@ -55,10 +64,11 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
         "vumi import --from hits.sh github.com/octocat/hello --as octocat/hello",
     ),
 )
-@click.argument("sources", metavar="FILE | NAME...", nargs=-1, required=True)
+@click.argument("sources", metavar="FILE | NAME...", nargs=-1, required=True, callback=_find_file)
 @click.option(
     "--from",
     "service",
+    is_eager=True,
     type=click.Choice(list(other_counters.COUNTERS)),
     help="Read the count of each NAME once from this service, instead of a file.",
 )
@@ -100,7 +110,7 @@ def import_(  # noqa: PLR0913  its options
     replace: bool,
     tokens: bool,
 ) -> None:
-    """Import an export, counts from a CSV file, or the counts of another counter.
+    """Import an export, a file of counts, or another counter.
 
     FILE is - for standard input; it may be compressed by gzip. A CSV file has one line id,count per
     badge. With --from, a NAME is the page in the service's own form: docs/moving-here.md. Each

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import click
 
@@ -27,6 +27,7 @@ else:
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 NOT_WRAPPED = "\b\n"
 """The line that keeps click from joining the lines after it."""
@@ -89,6 +90,24 @@ class Invocation:
             raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
         with stack.open_installation(name, self.environment, self.clock) as found:
             yield found
+
+
+def setting(name: str, metavar: str, meaning: str) -> Callable[[Function], Function]:
+    """Return the option of a setting, which takes precedence over the environment."""
+
+    def keep(context: click.Context, _: click.Parameter, text: str | None) -> None:
+        if text:
+            given: Invocation = context.obj
+            context.obj = replace(given, environment={**given.environment, name: text})
+
+    return click.option(
+        f"--{name.lower()}",
+        metavar=metavar,
+        expose_value=False,
+        is_eager=True,
+        callback=keep,
+        help=f"{meaning}, instead of {name}.",
+    )
 
 
 def confirm(*, yes: bool) -> bool:

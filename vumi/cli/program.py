@@ -10,7 +10,6 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 
 import click
@@ -21,39 +20,49 @@ from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from chalicelib.version import VERSION
-from vumi.cli.options import Invocation
+from vumi.cli.options import Invocation, setting
 from vumi.errors import ReportedError
 from vumi.given_settings import SETTINGS
 from vumi.storage.private_files import UMASK
 
-COMMANDS: Mapping[str, str] = {
-    "serve": "serve:serve",
-    "list": "listing:list_",
-    "top": "top:top",
-    "settings": "settings:settings",
-    "show": "badges:show",
-    "set": "badges:set_",
-    "freeze": "badges:freeze",
-    "reset": "badges:reset",
-    "rename": "badges:rename",
-    "delete": "badges:delete",
-    "claim": "badges:claim",
-    "release": "badges:release",
-    "export": "export:export",
-    "import": "importing:import_",
-    "token": "token:token",
-    "check": "check:check",
-    "backup": "backup:backup",
-    "restore": "restore:restore",
-    "statement": "statement:statement",
-    "fold": "fold:fold",
-    "redrive": "redrive:redrive",
-    "redrive-events": "redrive:redrive_events",
-    "receive": "receive:receive",
-    "completion": "completion:completion",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Serve": {
+        "serve": "serve:serve",
+        "settings": "settings:settings",
+        "completion": "completion:completion",
+    },
+    "Badges": {
+        "list": "listing:list_",
+        "top": "top:top",
+        "show": "badges:show",
+        "set": "badges:set_",
+        "freeze": "badges:freeze",
+        "reset": "badges:reset",
+        "rename": "badges:rename",
+        "delete": "badges:delete",
+        "claim": "badges:claim",
+        "release": "badges:release",
+    },
+    "Data": {
+        "check": "check:check",
+        "backup": "backup:backup",
+        "restore": "restore:restore",
+        "export": "export:export",
+        "import": "importing:import_",
+    },
+    "Tokens": {"token": "token:token"},
+    "Events and wallets": {
+        "receive": "receive:receive",
+        "redrive-events": "redrive:redrive_events",
+        "statement": "statement:statement",
+    },
+    "AWS": {"fold": "fold:fold", "redrive": "redrive:redrive"},
 }
-"""The module in this package and the object in it of each command."""
+"""The commands of each group of the help, with their module here and the object in it."""
+COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 FAILED = 1
+COLUMN, HELP_WIDTH = 16, 60
+"""Where the descriptions of commands begin, and their width in a terminal of 80 columns."""
 INTERRUPTED = 130
 """The status of a process that SIGINT ended (POSIX shells: 128 and the signal's number)."""
 
@@ -71,6 +80,22 @@ class Program(click.Group):
         command: click.Command = getattr(import_module(f"vumi.cli.{module}"), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            name = error.command_name
+            raise click.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                found = [(name, self.get_command(ctx, name)) for name in names]
+                rows = [(name, one.get_short_help_str(HELP_WIDTH)) for name, one in found if one]
+                formatter.write_dl(rows, col_max=COLUMN, col_spacing=COLUMN - max(map(len, names)))
+
 
 @click.group(
     cls=Program,
@@ -78,20 +103,14 @@ class Program(click.Group):
     epilog="Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found by check or statement,"
     " 130 interrupted.",
 )
-@click.option(
-    "--settings", "path", metavar="FILE", help="Read this settings file, instead of SETTINGS."
-)
+@setting(SETTINGS, "FILE", "Read this settings file")
 @click.version_option(VERSION, message="%(prog)s %(version)s")
-@click.pass_context
-def vumi(context: click.Context, path: str | None) -> None:
+def vumi() -> None:
     """Live badges for Markdown: views, scheduled events and wallets.
 
     The commands work on the file in the folder DATA, while the server runs or not, and with --stack
     on a stack on AWS.
     """
-    if path is not None:
-        given: Invocation = context.obj
-        context.obj = replace(given, environment={**given.environment, SETTINGS: path})
 
 
 def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> int:
@@ -107,7 +126,13 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
 def execute(arguments: Sequence[str], invocation: Invocation) -> int:
     """Run a command, report its error, and return the exit status."""
     try:
-        status = vumi.main(list(arguments), prog_name="vumi", obj=invocation, standalone_mode=False)
+        status = vumi.main(
+            list(arguments),
+            prog_name="vumi",
+            obj=invocation,
+            standalone_mode=False,
+            color=False if invocation.environment.get("NO_COLOR") else None,
+        )
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -133,5 +158,5 @@ def _protect_files() -> None:
 
 
 def _fail(message: str, status: int = FAILED) -> int:
-    click.echo(f"vu-mi: {message}", err=True)
+    click.ClickException(message).show()
     return status

@@ -25,7 +25,10 @@ class NoQueueError(ReportedError):
 @click.option("--follow", is_flag=True, help="Wait for more events until interrupted.")
 @click.pass_obj
 def receive(invocation: Invocation, queue: str, *, follow: bool) -> None:
-    """Remove the events from QUEUE, one of EVENT_QUEUES, and print each as one line of JSON."""
+    """Remove the events from QUEUE, and print them.
+
+    QUEUE is one of EVENT_QUEUES. Each event is one line of JSON.
+    """
     queues = invocation.settings.product.event_queues
     if queue not in queues:
         raise NoQueueError(

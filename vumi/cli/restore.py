@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import print_json
+from vumi.cli.output import plural, print_json
 from vumi.operate.backups import copying, restoring
 
 
@@ -22,9 +22,10 @@ from vumi.operate.backups import copying, restoring
 @as_json
 @click.pass_obj
 def restore(invocation: Invocation, backup: Path, *, aside: bool, as_json: bool) -> None:
-    """Copy BACKUP to DATA, which must not exist or be empty, after a check of the copy.
+    """Give DATA the content of BACKUP, after a check.
 
-    A restore that fails or is killed leaves DATA as it was. The server must not run.
+    DATA must not exist or be empty. A restore that fails or is killed leaves DATA as it was. The
+    server must not run.
     """
     copying.clean_up_on_sigterm()
     data = invocation.settings.folder
@@ -34,8 +35,8 @@ def restore(invocation: Invocation, backup: Path, *, aside: bool, as_json: bool)
         print_json({"data": str(restored.folder), "objects": restored.objects, "before": before})
         return
     click.echo(
-        f"{restored.folder} has the file and {restored.objects:,} objects of the archive, and is"
-        " correct; start vu-mi."
+        f"{restored.folder} has the file and {plural(restored.objects, 'object')} of the archive,"
+        " and is correct; start vu-mi."
     )
     if before:
         click.echo(f"The folder before is {before}; remove it when you need nothing in it.")

@@ -14,7 +14,7 @@ import click
 from chalicelib.api import table_of
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
-from vumi.cli.options import Invocation, examples
+from vumi.cli.options import Invocation, examples, setting
 from vumi.cli.output import plural
 from vumi.engine import Engine
 from vumi.errors import ReportedError
@@ -45,7 +45,10 @@ class NotServedError(ReportedError):
     """The server can't start or go on. The message says why."""
 
 
-@click.command(epilog=examples("vumi serve", "PORT=9000 DATA=/var/lib/vu-mi vumi serve"))
+@click.command(epilog=examples("vumi serve", "vumi serve --port 9000 --data /var/lib/vu-mi"))
+@setting("HOST", "ADDRESS", "Listen on this address, or on a Unix socket (unix:PATH)")
+@setting("PORT", "NUMBER", "Listen on this port")
+@setting("DATA", "FOLDER", "Keep all data in this folder")
 @click.pass_obj
 def serve(invocation: Invocation) -> None:
     """Serve badges until SIGINT or SIGTERM."""
@@ -101,7 +104,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         new_token = engine.prepare()
         with monitoring.running():
             engine.start()
-            invocation.given.warn_of_readers()
+            invocation.given.warn()
             warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
             server.serve(partial(_greet, settings, server.port, engine, new_token, notifier))
         commits.close()

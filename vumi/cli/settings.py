@@ -28,12 +28,12 @@ COMMON = {
 @as_json
 @click.pass_obj
 def settings(invocation: Invocation, *, of_all: bool, as_json: bool) -> None:
-    """Print settings with their values in force and their sources.
+    """Print settings with their values and sources.
 
     These are the most common ones, and all that have not the default. A source is the environment,
     a file or the default. Secrets are masked. A wrong setting is reported as by serve.
     """
-    invocation.given.warn_of_readers()
+    invocation.given.warn()
     _ = invocation.settings
     found = list(invocation.given.in_force())
     shown = [one for one in found if of_all or one.name in COMMON or one.source != DEFAULT]

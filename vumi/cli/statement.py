@@ -59,10 +59,10 @@ def statement(
     *,
     as_json: bool,
 ) -> None:
-    """Print all entries of a wallet with the balance after each, in millionths, oldest first.
+    """Print all entries of a wallet, with the balance after each.
 
-    They come from the table and from the archive. The exit status is 3 if the balance differs from
-    their sum.
+    Amounts are in millionths, the oldest entry is first. They come from the table and from the
+    archive. The exit status is 3 if the balance differs from their sum.
     """
     with open_statement(installation, wallet_id) as opened:
         if not as_json:

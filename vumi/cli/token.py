@@ -21,7 +21,10 @@ from vumi.tokens import SHOWN_DIGITS, StoredToken, TokenStore
     )
 )
 def token() -> None:
-    """Create, list and revoke API tokens, also for a server that runs."""
+    """Create, list and revoke API tokens.
+
+    It works while a server runs, too.
+    """
 
 
 @token.command(epilog=examples("vumi token create --name admin"))
@@ -29,11 +32,12 @@ def token() -> None:
 @click.option(
     "--user", default="", metavar="UUID", help="The user (default: the token is an operator's)."
 )
+@click.option("--quiet", is_flag=True, help="Print the token alone, for programs.")
 @on_installation
-def create(installation: Installation, name: str, user: str) -> None:
+def create(installation: Installation, name: str, user: str, *, quiet: bool) -> None:
     """Create a token and print it, only once."""
     created = _store(installation).create(name, user)
-    click.echo(f"Token {name}, shown only once: {created}")
+    click.echo(created if quiet else f"Token {name}, shown only once: {created}")
 
 
 @token.command("list", epilog=examples("vumi token list", "vumi token list --json"))

@@ -168,9 +168,18 @@ def test_a_file_of_secrets_with_rights_of_all_users_is_logged(
     """A group has its rights from the operator."""
     path.touch(mode)
     path.chmod(mode)
-    given(path, "PORT = 1").warn_of_readers()
+    given(path, "PORT = 1").warn()
     assert logged_events(caplog) == [], "it has no secret"
-    given(path, f'WEBHOOK_SECRETS = ["{signing.new_secret()}"]').warn_of_readers()
+    given(path, f'WEBHOOK_SECRETS = ["{signing.new_secret()}"]').warn()
     fields = {"file": str(path), "mode": f"{mode:o}", "fix": f"chmod o= {path}"}
     expected = (logging.WARNING, "settings_file_not_private", fields)
     assert logged_events(caplog) == [expected] * logged
+
+
+def test_a_name_in_the_environment_that_is_nearly_a_setting_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    others = {"HOSTNAME": "x", "HOME": "x", "PATH": "x", "PORT": "1"}
+    GivenSettings(others | {"PROT": "9000"}).warn()
+    expected = {"name": "PROT", "fix": "did you mean PORT?"}
+    assert logged_events(caplog) == [(logging.WARNING, "setting_unknown", expected)]

@@ -133,9 +133,9 @@ def test_the_check_of_a_stack_reads_its_table_or_a_restored_one_and_its_archive(
     assert "wrong: the badge a has 1 views, but its history has 0" in out
     assert "wrong: x y: an attribute" in out
     assert "wrong: journal/2027/x.gz can't be read: Not a gzipped file" in out
-    assert err.startswith("vu-mi: the stack vu-mi-prod has 3 errors; docs/backups.md")
+    assert err.startswith("Error: the stack vu-mi-prod has 3 errors; docs/backups.md")
     create_table(boto3.client("dynamodb"), "restored")
     assert vumi(data, "check", "--stack", STACK, "--table", "restored") == 3
     out, err = capsys.readouterr()
     assert out.startswith("ok: items: none\n")
-    assert err.startswith("vu-mi: the table restored has 1 errors;")
+    assert err.startswith("Error: the table restored has 1 error;")

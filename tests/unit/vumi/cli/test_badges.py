@@ -90,7 +90,7 @@ def test_an_id_without_a_badge_is_refused(
     before = dict(installation.memory.items)
     filled = command.format("typo") if "{}" in command else f"{command} typo"
     assert run(installation, *filled.split()) == 1
-    told = "vu-mi: there is no badge typo: nobody has visited, imported or claimed it\n"
+    told = "Error: there is no badge typo: nobody has visited, imported or claimed it\n"
     assert capsys.readouterr().err == told
     assert installation.memory.items == before
 

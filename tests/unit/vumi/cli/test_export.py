@@ -42,7 +42,7 @@ def test_an_export_is_imported(
     file = tmp_path / name
     assert run(full, "export", str(file)) == 0
     assert capsys.readouterr().err == (
-        "exported 3 of the type badge\nexported 2 of the type view\n"
+        "exported 3 lines of the type badge\nexported 2 lines of the type view\n"
     )
     assert (file.read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
     assert list(tmp_path.iterdir()) == [file]
@@ -64,7 +64,7 @@ def test_tokens_are_imported_only_with_their_option(
     other = MemoryInstallation(clock=Clock(NOON))
     assert [run(full, "export", file), run(other, "import", file)] == [0, 0]
     out, err = capsys.readouterr()
-    assert "exported 1 of the type token, which only import --tokens imports\n" in err
+    assert "exported 1 line of the type token, which only import --tokens imports\n" in err
     assert "token: 1 left out: --tokens imports them\n" in out
     assert TokenStore(other.memory, other.clock).read_all() == []
     assert run(other, "import", "--tokens", file) == 0
@@ -83,7 +83,7 @@ def test_what_is_kept_is_named_and_fails_the_import(
     assert out == (
         "badge a is kept: it is here with other content\nbadge: 2 here already\nbadge: 1 kept\n"
     )
-    assert err.startswith("vu-mi: 1 were not imported, and what is here stays: to have all")
+    assert err.startswith("Error: 1 were not imported, and what is here stays: to have all")
     assert run(full, "import", file, "--replace") == 2
     assert "--replace is for counts" in capsys.readouterr().err
 
@@ -94,7 +94,7 @@ def test_an_export_never_overwrites_a_file(
     file = tmp_path / "there"
     file.write_text("mine")
     assert run(full, "export", str(file)) == 1
-    assert capsys.readouterr().err == f"vu-mi: {file} exists; give another name\n"
+    assert capsys.readouterr().err == f"Error: {file} exists; give another name\n"
     assert file.read_text() == "mine"
 
 
@@ -143,7 +143,7 @@ def test_any_other_file_is_refused(
     assert run(other, "import", str(file)) == 1
     assert str(file) in capsys.readouterr().err
     assert run(other, "import", str(tmp_path / "missing")) == 1
-    assert "No such file" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_an_export_is_imported_into_a_new_file_and_only_there(
@@ -161,5 +161,5 @@ def test_an_export_is_imported_into_a_new_file_and_only_there(
         assert shown(installation.table, "a") == 17
     capsys.readouterr()
     assert execute(["import", "--new", file], invocation) == 1
-    told = f"vu-mi: {data / FILE} exists already; import into it without --new\n"
+    told = f"Error: {data / FILE} exists already; import into it without --new\n"
     assert capsys.readouterr().err == told

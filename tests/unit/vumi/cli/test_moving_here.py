@@ -98,7 +98,7 @@ def test_what_could_not_be_read_is_named_after_the_others_are_imported(
         assert run(installation, "gone", "demo", "lost", "--at", address, "--yes") == 1
     assert shown(installation.table, "@demo") == 4_321
     assert capsys.readouterr().err == (
-        "vu-mi: moe-counter has not given the count of gone: answered 500;"
+        "Error: moe-counter has not given the count of gone: answered 500;"
         " moe-counter has not given the count of lost: answered 500\n"
     )
 
@@ -155,8 +155,8 @@ def test_a_wrong_use_reads_nothing(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("counts.csv --as x", "--as and --at need --from, because a file has its own ids"),
-        ("counts.csv --at https://a.example", "--as and --at need --from"),
+        ("- --as x", "--as and --at need --from, because a file has its own ids"),
+        ("- --at https://a.example", "--as and --at need --from"),
         ("a.csv b.csv", "give one FILE, not 2; names need --from"),
         ("--from seeyoufarm a", "'seeyoufarm' is not one of 'komarev'"),
     ],

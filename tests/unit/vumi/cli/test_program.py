@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import click
 import pytest
 
@@ -10,7 +13,8 @@ from chalicelib.version import VERSION
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
-from vumi.cli.program import COMMANDS, execute, main, vumi
+from vumi.cli.options import Invocation
+from vumi.cli.program import COMMANDS, GROUPS, execute, main, vumi
 
 
 def all_commands() -> list[tuple[str, click.Command]]:
@@ -43,6 +47,9 @@ def test_the_program_tells_its_commands_and_its_version(
     out = capsys.readouterr().out
     for name in COMMANDS:
         assert f"\n  {name} " in out
+    for group in GROUPS:
+        assert f"\n{group}:\n" in out
+    assert "..." not in out.partition("Serve:")[2]
     assert "Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found" in out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"vumi {VERSION}\n"
@@ -58,6 +65,30 @@ def test_wrong_usage_has_status_2(arguments: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().err.startswith("Usage: vumi ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [(["lst"], "'list'"), (["serve", "--prot", "1"], "'--port'")]
+)
+def test_a_mistyped_command_or_option_gets_a_suggestion(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(arguments, invoke_on(MemoryInstallation())) == 2
+    err = capsys.readouterr().err
+    assert "Did you mean" in err
+    assert meant in err.splitlines()[-1]
+
+
+def test_an_option_of_serve_beats_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    invocation = Invocation({"PORT": "8000"}, time.time)
+    assert execute(["serve", "--port", "wrong"], invocation) == 1
+    assert "PORT must be a whole number from 0 to 65535, not 'wrong'" in capsys.readouterr().err
+
+
+def test_a_quiet_token_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    installation = MemoryInstallation()
+    assert execute(["token", "create", "--name", "a", "--quiet"], invoke_on(installation)) == 0
+    assert re.fullmatch("[A-Za-z0-9_-]{43}\n", capsys.readouterr().out)
+
+
 def test_a_failure_of_storage_is_one_line_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     class Failing(FaultyTable, MemoryTable):
         """A table that fails."""
@@ -65,7 +96,7 @@ def test_a_failure_of_storage_is_one_line_with_status_1(capsys: pytest.CaptureFi
     table = Failing(MemoryTable(), before_write=raising(UnavailableError("throttled")))
     installation = MemoryInstallation(table)
     assert execute(["token", "create", "--name", "a"], invoke_on(installation)) == 1
-    assert capsys.readouterr().err == "vu-mi: throttled\n"
+    assert capsys.readouterr().err == "Error: throttled\n"
 
 
 def test_an_interrupted_command_has_the_status_of_the_signal() -> None:

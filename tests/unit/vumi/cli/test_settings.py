@@ -61,4 +61,4 @@ def test_a_wrong_setting_is_the_error_of_the_server(
         assert run("--settings", str(path), command) == 1
         outputs.append(capsys.readouterr())
     message = f"{path}: GRACE_SECONDS must be a whole number from 1 to 86400, not '0'"
-    assert outputs[0] == outputs[1] == ("", f"vu-mi: {message}\n")
+    assert outputs[0] == outputs[1] == ("", f"Error: {message}\n")

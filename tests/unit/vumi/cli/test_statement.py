@@ -101,6 +101,6 @@ def test_a_balance_that_differs_from_the_journal_has_status_3(
     installation.memory.remove(key_of(bank.entries(bank.a)[0]))
     assert execute(["statement", bank.a], invoke_on(installation)) == 3
     assert capsys.readouterr().err == (
-        f"vu-mi: the wallet {bank.a} has 8, but its journal adds up to 3; entries reach the archive"
+        f"Error: the wallet {bank.a} has 8, but its journal adds up to 3; entries reach the archive"
         " some minutes after they leave the table, so run it again in 15 minutes\n"
     )

@@ -24,7 +24,7 @@ def test_a_command_for_events_says_that_the_stack_has_none(
             StackName="vu-mi-prod", TemplateBody=json.dumps(BADGES_ALONE)
         )
         assert main(["redrive-events", "--stack", "vu-mi-prod"]) == 1
-    told = "vu-mi: the stack vu-mi-prod has no events; deploy it with Events=on first\n"
+    told = "Error: the stack vu-mi-prod has no events; deploy it with Events=on first\n"
     assert capsys.readouterr().err == told
 
 
@@ -32,7 +32,7 @@ def test_an_unknown_stack_is_reported_in_one_line(capsys: pytest.CaptureFixture[
     with mock_aws():
         assert main(["token", "list", "--stack", "vu-mi-prod"]) == 1
     told = capsys.readouterr().err
-    assert told.startswith("vu-mi: ")
+    assert told.startswith("Error: ")
     assert "vu-mi-prod" in told
     assert told.count("\n") == 1
 
@@ -43,5 +43,5 @@ def test_a_missing_region_is_reported_with_its_variable(
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     assert main(["list", "--stack", "vu-mi-prod"]) == 1
-    told = "vu-mi: no region is configured; set AWS_DEFAULT_REGION\n"
+    told = "Error: no region is configured; set AWS_DEFAULT_REGION\n"
     assert capsys.readouterr().err == told
