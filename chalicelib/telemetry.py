@@ -12,11 +12,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.units import Seconds, to_iso8601, to_milliseconds
 
 NAMESPACE = "vu-mi"
 
@@ -103,7 +102,7 @@ class JsonFormatter(logging.Formatter):
             return json.dumps(_embed_metrics(record.created, fields))
         line = {
             **fields,
-            "timestamp": _timestamp(record.created),
+            "timestamp": to_iso8601(to_milliseconds(record.created)),
             "level": record.levelname,
             "message": record.getMessage(),
         }
@@ -123,11 +122,6 @@ def _embed_metrics(created: Seconds, fields: dict[str, Any]) -> dict[str, Any]:
         "_aws": {"Timestamp": to_milliseconds(created), "CloudWatchMetrics": [directive]},
         **fields,
     }
-
-
-def _timestamp(seconds: Seconds) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def write_to(stream: TextIO, *, with_metrics: bool) -> None:

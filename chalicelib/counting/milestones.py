@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
-from chalicelib.http.times import to_iso8601
 from chalicelib.outgoing.webhooks import Webhook, WebhookSchedule
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put, Write
-from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+from chalicelib.units import Milliseconds, Seconds, to_iso8601, to_milliseconds
 
 EVENT = "milestone-"
 """The beginning of the ids of events of milestones."""

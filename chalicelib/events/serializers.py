@@ -8,8 +8,7 @@ from typing import Any
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import PLAIN, Look
 from chalicelib.events.event import Attempt, Event, Status
-from chalicelib.http.times import to_iso8601
-from chalicelib.units import Milliseconds, WholeSeconds
+from chalicelib.units import Milliseconds, WholeSeconds, to_iso8601
 
 LABEL = "event"
 OUTCOMES = {

@@ -16,10 +16,10 @@ from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
-from chalicelib.http.times import to_iso8601
 from chalicelib.lazy import lazy
 from chalicelib.limits import Action
 from chalicelib.resources import Resources
+from chalicelib.units import to_iso8601
 
 if TYPE_CHECKING:
     from chalicelib.counting import milestones

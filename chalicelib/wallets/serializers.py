@@ -6,8 +6,7 @@ from typing import Any
 
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import PLAIN, Look
-from chalicelib.http.times import to_iso8601
-from chalicelib.units import Milliseconds, to_milliseconds
+from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
 from chalicelib.wallets import amounts
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from chalicelib.http.times import to_iso8601
-from chalicelib.units import Milliseconds, to_milliseconds
+from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import print_json
 from vumi.operate.admin.installation import Installation

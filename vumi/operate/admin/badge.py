@@ -11,12 +11,11 @@ from chalicelib.counting import badge_count
 from chalicelib.counting.summary import read
 from chalicelib.history import history
 from chalicelib.history.buckets import Span
-from chalicelib.http.times import to_iso8601
 from chalicelib.owners import finding
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError
-from chalicelib.units import Seconds
+from chalicelib.units import Seconds, to_iso8601
 from vumi.errors import ReportedError
 
 MONTH_DAYS = 31

@@ -19,11 +19,10 @@ from chalicelib.counting import keys
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
 from chalicelib.counting.summary import HOURS, HOURS_OF_DAY, Hour, Summary, hour_of
 from chalicelib.history.history import is_finished
-from chalicelib.http.times import to_iso8601
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.items import Item, number, text
 from chalicelib.ulids import earliest, milliseconds
-from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_iso8601, to_milliseconds
 from vumi.storage.badges import BadgeItems, Read, count_seen, read_badges
 
 NOW_SECONDS: WholeSeconds = 300

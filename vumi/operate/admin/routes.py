@@ -24,11 +24,10 @@ from chalicelib.http.fields import Field, number
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, short_text
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
-from chalicelib.http.times import to_iso8601
 from chalicelib.resources import Resources
 from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
-from chalicelib.units import Seconds
+from chalicelib.units import Seconds, to_iso8601, to_milliseconds
 from chalicelib.version import VERSION
 from vumi.operate.admin.overview import By, Periods
 from vumi.operate.admin.overview_file import BadgeQuery, Made
@@ -106,8 +105,8 @@ class Admin:
         return responses.json(
             {
                 "version": VERSION,
-                "started": to_iso8601(int(self._started * 1000)),
-                "now": to_iso8601(int(now * 1000)),
+                "started": to_iso8601(to_milliseconds(self._started)),
+                "now": to_iso8601(to_milliseconds(now)),
                 **self._cached[1],
             }
         )
@@ -192,7 +191,12 @@ def _describe(made: Made | None, failure: str) -> dict[str, Any]:
     said = {"failure": failure} if failure else {}
     if made is None:
         return {"ready": False, **said}
-    return {"ready": True, "at": to_iso8601(int(made.at * 1000)), **asdict(made.totals), **said}
+    return {
+        "ready": True,
+        "at": to_iso8601(to_milliseconds(made.at)),
+        **asdict(made.totals),
+        **said,
+    }
 
 
 def _draw(made: Made, look: chart.Look) -> Mapping[str, str]:
