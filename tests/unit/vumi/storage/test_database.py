@@ -22,7 +22,6 @@ from chalicelib.storage.errors import StorageError, StorageRefusedError, Unavail
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Put, Update
 from simulation.logs import counting_metrics
-from vumi.storage.commits import LOCKED_MILLISECONDS
 from vumi.storage.database import PARTS_AT_ONCE, WAL_PAGES, CorruptFileError, Database
 from vumi.storage.file_format import VERSION
 from vumi.storage.table import SqliteTable
@@ -285,23 +284,6 @@ def test_a_new_file_is_complete_or_missing(path: Path) -> None:
     path.with_name(path.name + ".new-wal").write_bytes(b"half a WAL")
     Database(path).close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_writers_wait_briefly_for_a_file_that_one_has_waited_for(
-    path: Path, database: Database
-) -> None:
-    """If each of 20 waited for the whole time in turn, the last one would wait for minutes."""
-    pragma(database, "busy_timeout = 1")
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        table = SqliteTable(database)
-        for _ in range(2):
-            with pytest.raises(UnavailableError, match="locked"):
-                table.put_all([{"PK": "p", "SK": "s"}])
-            assert pragma(database, "busy_timeout") == LOCKED_MILLISECONDS
-        other.execute("ROLLBACK")
-    table.put_all([{"PK": "p", "SK": "s"}])
-    assert pragma(database, "busy_timeout") == 5_000
 
 
 def open_files(path: Path) -> int:
