@@ -36,9 +36,13 @@ from chalicelib.wallets import description as wallets
 
 SERVICE = Section(
     "service",
-    "The page, this document, and the health of the service.",
+    "The page, the script of web pages, this document, and the health of the service.",
     {
         "getPage": Operation(responses={200: HTML}),
+        "getCountScript": Operation(
+            "[Web pages](web-pages.md) has its attributes and elements.",
+            {200: {"description": "A script", "content": {"text/javascript": {}}}},
+        ),
         "getDescription": Operation(
             responses={
                 200: success(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,15 +28,25 @@ ARGUMENTS = (
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def chromium() -> Iterator[Callable[..., Browser]]:
+    """Return the function that launches a browser, with more arguments."""
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
     if executable is None:
         require(EXECUTABLES[0])
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
-        open_first(launched)
-        yield launched
-        launched.close()
+
+        def launch(*more: str) -> Browser:
+            return playwright.chromium.launch(executable_path=executable, args=[*ARGUMENTS, *more])
+
+        yield launch
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
+    launched = chromium()
+    open_first(launched)
+    yield launched
+    launched.close()
 
 
 def open_first(browser: Browser) -> None:

@@ -432,6 +432,7 @@ def ask_on_every_path(aws: Aws) -> None:
         "/api/v1/views/history",
         "/api/v1/views/history.svg",
         "/",
+        "/count.js",
         "/openapi.json",
     ):
         for method in ("GET", "HEAD"):
