@@ -14,7 +14,7 @@ from chalicelib.storage.errors import StorageError
 from vumi.cli import moving_here
 from vumi.cli.options import BADGE_ID, Invocation, dry_run, examples, on_installation, yes
 from vumi.errors import ReportedError
-from vumi.operate.admin import counts_file, other_counters
+from vumi.operate.admin import counts_file, leancloud_file, other_counters
 from vumi.operate.admin.importing import Import, ImportOutcome
 from vumi.operate.admin.installation import Installation
 from vumi.operate.exchange import files
@@ -60,11 +60,12 @@ def _find_file(context: click.Context, _: click.Parameter, given: tuple[str, ...
         "vumi import vu-mi.jsonl.gz --stack vu-mi-prod",
         "DATA=/var/lib/vu-mi vumi import --new vu-mi.jsonl.gz",
         "vumi import counts.csv",
+        "vumi import --leancloud Counter.jsonl --site me.example",
         "vumi import --from komarev octocat --dry-run",
         "vumi import --from hits.sh github.com/octocat/hello --as octocat/hello",
     ),
 )
-@click.argument("sources", metavar="FILE | NAME...", nargs=-1, required=True, callback=_find_file)
+@click.argument("sources", metavar="FILE | NAME...", nargs=-1, callback=_find_file)
 @click.option(
     "--from",
     "service",
@@ -82,6 +83,13 @@ def _find_file(context: click.Context, _: click.Parameter, given: tuple[str, ...
     metavar="URL",
     help="The address of your own copy of the service, like https://counter.example.com.",
 )
+@click.option(
+    "--leancloud",
+    default="",
+    metavar="FILE",
+    help="Import the class Counter of an export of LeanCloud, with --site.",
+)
+@click.option("--site", default="", metavar="ID", help="The site of its pages, like me.example.")
 @yes
 @dry_run
 @click.option(
@@ -105,6 +113,8 @@ def import_(  # noqa: PLR0913  its options
     service: str | None,
     badge_id: str | None,
     address: str,
+    leancloud: str,
+    site: str,
     yes: bool,
     dry_run: bool,
     replace: bool,
@@ -113,13 +123,22 @@ def import_(  # noqa: PLR0913  its options
     """Import an export, a file of counts, or another counter.
 
     FILE is - for standard input; it may be compressed by gzip. A CSV file has one line id,count per
-    badge. With --from, a NAME is the page in the service's own form: docs/moving-here.md. Each
+    badge. With --from, a NAME is the page in the service's own form: docs/moving-here.md. With
+    --leancloud, the pages get the ids of docs/web-pages.md, and the site the sum of them. Each
     count becomes the base of its badge, to which views are added. Of an export, what is missing
     here is imported, and what is here stays. To import again is safe.
     """
     job = Import(
         installation.table, installation.map_parallel, installation.clock, replace, dry_run
     )
+    others = sources or service or badge_id or address
+    if (others or not site) if leancloud else (site or not sources):
+        raise click.UsageError("give a FILE, or names with --from, or --leancloud FILE --site ID")
+    if leancloud:
+        with files.open_input(leancloud) as opened:
+            rows = leancloud_file.read(leancloud, opened, site)
+        run(rows, job)
+        return
     if service:
         source = moving_here.Source(service, sources, badge_id, address, yes)
         import_from(source, job, moving_here.client_of(installation.settings))

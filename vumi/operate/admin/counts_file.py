@@ -57,7 +57,7 @@ def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
         except ValueError as error:
             problems.append(f"line {line}: {error}")
     if problems:
-        raise CountsFileError(_format_problems(name, problems))
+        raise CountsFileError(format_problems(name, problems))
     return list(rows.values())
 
 
@@ -95,7 +95,8 @@ def _check_repetition(row: ImportedCount, earlier: ImportedCount) -> None:
         )
 
 
-def _format_problems(name: str, problems: list[str]) -> str:
+def format_problems(name: str, problems: list[str]) -> str:
+    """Return the message of a file that was refused."""
     lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
     return f"{name}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")

@@ -139,7 +139,7 @@ def test_a_private_address_is_called_only_if_the_operator_allows_it(
         ("demo other --as x --yes", "--as takes one NAME, not 2"),
         ("demo @demo --yes", "@demo and demo are both @demo here; import one of them"),
         ("demo --as", "Option '--as' requires an argument"),
-        ("--yes", "Missing argument 'FILE | NAME...'"),
+        ("--yes", "give a FILE, or names with --from, or --leancloud FILE"),
     ],
 )
 def test_a_wrong_use_reads_nothing(
@@ -169,3 +169,13 @@ def test_options_of_names_are_refused_for_a_file(
 ) -> None:
     assert execute(["import", *arguments.split()], invoke_on(installation)) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more", ["--leancloud x.jsonl", "--site me.example", "--leancloud x --site y"]
+)
+def test_an_export_of_leancloud_needs_its_site_and_nothing_else(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str], more: str
+) -> None:
+    assert run(installation, *more.split()) == 2
+    assert "--leancloud FILE --site ID" in capsys.readouterr().err
