@@ -32,7 +32,9 @@ pygments_dark_style = "native"
 
 def copy_pictures(app: Any, _: Exception | None) -> None:
     """Copy the pictures to their places, where the HTML inside Markdown names them."""
-    for picture in (path for kind in ("svg", "png") for path in app.srcdir.rglob(f"*.{kind}")):
+    for picture in (
+        path for kind in ("svg", "png", "webp") for path in app.srcdir.rglob(f"*.{kind}")
+    ):
         copy = Path(app.outdir, picture.relative_to(app.srcdir))
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(picture, copy)

@@ -24,7 +24,7 @@ ITEM = re.compile(r"^- .*\n(?:  .*\n?)*", re.MULTILINE)
 """An item of a group, with those below it, which unfold."""
 NAMED = re.compile(r"\[([^\[\]]+)\]\(([^\s()#:]+\.md)\)")
 """A link to a page of the site: its text and its path."""
-IMAGES = {".svg", ".png"}
+IMAGES = {".svg", ".png", ".webp"}
 LEXERS = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,9 @@ ARGUMENTS = (
 )
 
 
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Callable[..., Browser]]:
-    """Return the function that launches a browser, with more arguments."""
+@contextmanager
+def launching() -> Iterator[Callable[..., Browser]]:
+    """Yield the function that launches a browser, with more arguments."""
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
     if executable is None:
         require(EXECUTABLES[0])
@@ -38,6 +39,12 @@ def chromium() -> Iterator[Callable[..., Browser]]:
         def launch(*more: str) -> Browser:
             return playwright.chromium.launch(executable_path=executable, args=[*ARGUMENTS, *more])
 
+        yield launch
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Callable[..., Browser]]:
+    with launching() as launch:
         yield launch
 
 
