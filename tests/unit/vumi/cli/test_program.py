@@ -78,7 +78,7 @@ def test_a_mistyped_command_or_option_gets_a_suggestion(
 
 
 def test_an_option_of_serve_beats_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
-    invocation = Invocation({"PORT": "8000"}, time.time)
+    invocation = Invocation({"PORT": "wrong too"}, time.time)
     assert execute(["serve", "--port", "wrong"], invocation) == 1
     assert "PORT must be a whole number from 0 to 65535, not 'wrong'" in capsys.readouterr().err
 
