@@ -101,7 +101,7 @@ def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
         "listen 443 ": f"listen 127.0.0.1:{site.port} ",
         f"{certificates}/fullchain.pem": str(site.authority),
         f"{certificates}/privkey.pem": str(key),
-        "server 127.0.0.1:8000;": f"server {upstream};",
+        "server unix:/run/vumi/vumi.sock;": f"server {upstream};",
     }
     return proxies.nginx_example(folder, changes)
 

@@ -72,7 +72,10 @@ stat --format %U /var/lib/vu-mi/vu-mi.sqlite3
 ls /var/lib/vu-mi-backups | wc --lines
 vumi show unit --json
 stat --format %U /var/lib/vu-mi/vu-mi.sqlite3
-systemctl stop vu-mi.service
+systemctl restart vu-mi.service &
+for _ in $(seq 50); do view; done | tail --lines=1
+wait
+systemctl stop vu-mi.socket vu-mi.service
 systemctl show vu-mi.service --property Result --value
 systemctl start vu-mi-backup.service
 systemctl start vu-mi.service
@@ -99,7 +102,7 @@ def machine(tmp_path: Path) -> Path:
     _install(tmp_path / "opt")
     shared = tmp_path / "shared"
     (shared / "units").mkdir(parents=True)
-    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.timer")):
+    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.socket"), *UNITS.glob("*.timer")):
         (shared / "units" / unit.name).write_text(unit.read_text())
     (shared / "settings.toml").write_text((UNITS / "settings.toml").read_text())
     (shared / "test.target").write_text(TARGET)
@@ -141,8 +144,9 @@ def test_the_units_serve_back_up_and_stop_under_systemd(machine: Path) -> None:
     log = machine / "shared" / "log"
     said = log.read_text() if log.exists() else repr(booted.stdout + booted.stderr)
     lines = (machine / "shared" / "output").read_text().splitlines() if log.exists() else []
-    assert len(lines) == 11, said
+    assert len(lines) == 12, said
     assert [message(line) for line in lines[:3]] == ["0", "1", "2"], said
     assert lines[3:6] == ["success", "vu-mi", "1"], said
     assert (json.loads(lines[6])["count"], lines[7]) == (3, "vu-mi"), said
-    assert (lines[8], message(lines[9]), lines[10]) == ("success", "3", "2"), said
+    assert message(lines[8]) == "52", said  # during a restart
+    assert (lines[9], message(lines[10]), lines[11]) == ("success", "53", "2"), said

@@ -32,7 +32,7 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def installed(tmp_path: Path) -> list[Path]:
     """Return copies of the units that start a program of this machine."""
-    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.timer")):
+    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.socket"), *UNITS.glob("*.timer")):
         text = unit.read_text().replace(PROGRAM, sys.executable)
         (tmp_path / unit.name).write_text(text)
     return sorted(tmp_path.iterdir())

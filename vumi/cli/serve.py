@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import socket
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -28,7 +30,7 @@ from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
 from vumi.server.proxies import warn_of_exposure
 from vumi.server.service_manager import Notifier
-from vumi.server.unix_socket import UnixSocket
+from vumi.server.unix_socket import GivenSocket, UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.disk_space import DiskSpace, free_bytes
@@ -63,8 +65,8 @@ def serve(invocation: Invocation) -> None:
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
-    path = settings.unix_socket
-    unix_socket = UnixSocket(path, settings.socket_mode) if path else None
+    notifier = Notifier(invocation.environment, os.getpid())
+    unix_socket = _unix_socket(settings, notifier.given_socket())
     free = partial(free_bytes, settings.folder)
     room = DiskSpace(free, settings.min_free_bytes, time.monotonic)
     engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
@@ -91,7 +93,6 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             admit=lambda request: admit(monitoring.table, request, engine.resources),
             on_response=monitoring.requests.add,
         )
-        notifier = Notifier(invocation.environment, os.getpid())
         server = WebServer(
             application,
             settings.host,
@@ -112,6 +113,14 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         overview.stop()
         engine.stop()
     click.echo("vu-mi stopped; nothing is lost.")
+
+
+def _unix_socket(settings: StandaloneSettings, given: socket.socket | None) -> UnixSocket | None:
+    """Return the socket that `HOST` names, which a service manager may have given."""
+    path = settings.unix_socket
+    if given is not None:
+        return GivenSocket(path or Path(settings.host), given)
+    return UnixSocket(path, settings.socket_mode) if path else None
 
 
 def address(host: str, port: int) -> str:

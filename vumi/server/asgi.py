@@ -87,6 +87,8 @@ class Application:
         self._bodies = bodies or BodyMemory()
         self._on_response = on_response
         self._stopwatch = stopwatch
+        self.is_stopping = False
+        """Whether each response is the last one of its connection."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -95,7 +97,7 @@ class Application:
             response = await self._respond(scope, receive, peer)
             path = scope["raw_path"].decode("latin-1")
             self._on_response(scope["method"], path, response, self._stopwatch() - began)
-            await send(_start(response))
+            await send(_start(response, is_last=self.is_stopping))
             await send({"type": "http.response.body", "body": response.body})
         finally:
             self.connections.enter(peer, Phase.IDLE)
@@ -218,9 +220,9 @@ def _encode_once(headers: Unchanging[str, str]) -> Sequence[tuple[bytes, bytes]]
     return _encode({**headers})
 
 
-def _start(response: Response) -> Mapping[str, Any]:
+def _start(response: Response, *, is_last: bool) -> Mapping[str, Any]:
     headers = [*_encode(response.headers)]
-    if len(response.body) > LARGE_BYTES:
+    if is_last or len(response.body) > LARGE_BYTES:
         headers.append((b"connection", b"close"))
     if response.status not in WITHOUT_LENGTH:
         headers.append((b"content-length", b"%d" % len(response.body)))

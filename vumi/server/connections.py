@@ -97,6 +97,11 @@ class Connections:
         else:
             connection.phase, connection.since = phase, self.clock()
 
+    def is_idle(self, peer: Peer) -> bool:
+        """Return whether the last request of a connection was answered; False at a Unix socket."""
+        connection = self._open.get(peer)
+        return peer[0] != sockets.UNIX and connection is not None and connection.phase is Phase.IDLE
+
     def update(self, seen: Mapping[Peer, Accepted], began: Seconds) -> None:
         """Note which connections are open; `began` is when the look at them began."""
         for peer in [peer for peer, one in self._open.items() if one.since < began]:

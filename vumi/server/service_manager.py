@@ -14,15 +14,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.settings import NOTHING
 from chalicelib.units import Seconds
-from vumi.server.sockets import Peer
-
-Endpoint: TypeAlias = Peer | Path
-"""The address of a server, or the path of its Unix socket."""
+from vumi.server.sockets import Endpoint
 
 SEND_SECONDS = 1.0
 """A manager that takes no messages delays requests only for this time."""
@@ -30,6 +26,8 @@ MICROSECONDS = 1_000_000
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 RESPONSE = b"HTTP/1.1 "
 """The beginning of any response: a corrupt file is 503, and a new start would not repair it."""
+GIVEN_DESCRIPTOR = 3
+"""The descriptor of the first socket that the manager gives. Source: sd_listen_fds(3)."""
 
 
 class Notifier:
@@ -39,6 +37,7 @@ class Notifier:
         address = environment.get("NOTIFY_SOCKET", "")
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self.watchdog_seconds = _watchdog_seconds(environment, process) if address else 0.0
+        self._is_given = environment.get("LISTEN_PID") == str(process)
 
     def ready(self, status: str) -> None:
         """Tell that requests are answered."""
@@ -51,6 +50,18 @@ class Notifier:
     def stopping(self) -> None:
         """Tell that the process ends."""
         self._send("STOPPING=1", "STATUS=Finishes the current requests")
+
+    def given_socket(self) -> socket.socket | None:
+        """Return the socket that the manager listens at for this process, once.
+
+        Source: sd_listen_fds(3).
+        """
+        if not self._is_given:
+            return None
+        self._is_given = False
+        given = socket.socket(fileno=GIVEN_DESCRIPTOR)
+        given.set_inheritable(False)
+        return given
 
     def _send(self, *lines: str) -> None:
         if not self._address:

@@ -7,6 +7,7 @@ expects that a descriptor is gone, or is another file.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -15,12 +16,15 @@ import termios
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from chalicelib.units import Seconds
 
 Peer: TypeAlias = tuple[str, int]
 """The address and the port of a client."""
+Endpoint: TypeAlias = Peer | Path
+"""The address of a server, or the path at which its Unix socket was bound."""
 
 UNIX = "unix"
 """The address of all clients of a Unix socket, which have none of their own."""
@@ -75,6 +79,49 @@ def limit(addresses: Sequence[Peer], unread_seconds: Seconds) -> None:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
                 if option := getattr(socket, "TCP_USER_TIMEOUT", 0):
                     one.setsockopt(socket.IPPROTO_TCP, option, int(unread_seconds * 1000))
+
+
+def find_listening(endpoint: Endpoint, *, but: int = -1) -> int | None:
+    """Return the descriptor that listens, or will listen, at an endpoint, except one."""
+    for descriptor in _descriptors():
+        with suppress(OSError), _borrow(descriptor) as one:
+            if descriptor != but and _is_at(one, endpoint) and not _is_connected(one):
+                return descriptor
+    return None
+
+
+def stop_accepting(endpoint: Endpoint) -> None:
+    """Take the socket that listens from the server, which goes on with its open connections.
+
+    Its descriptor becomes a socket at which nobody calls. New connections are refused, or wait
+    for the next process if a service manager keeps the socket.
+    """
+    if (descriptor := find_listening(endpoint)) is not None:
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.settimeout(0)
+            os.dup2(silent.fileno(), descriptor, inheritable=False)
+
+
+def connected(endpoint: Endpoint) -> Iterator[Peer]:
+    """Yield the client of each open connection of an endpoint."""
+    for descriptor in _descriptors():
+        with suppress(OSError), _borrow(descriptor) as one:
+            if _is_at(one, endpoint) and _is_connected(one):
+                yield (UNIX, 0) if isinstance(endpoint, Path) else to_peer(*one.getpeername()[:2])
+
+
+def _is_at(one: socket.socket, endpoint: Endpoint) -> bool:
+    if isinstance(endpoint, Path):
+        return one.family == socket.AF_UNIX and one.getsockname() == str(endpoint)
+    return _is_on(one, [endpoint])
+
+
+def _is_connected(one: socket.socket) -> bool:
+    try:
+        one.getpeername()
+    except OSError as error:
+        return error.errno != errno.ENOTCONN
+    return True
 
 
 def _descriptors() -> list[int]:

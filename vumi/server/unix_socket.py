@@ -2,16 +2,22 @@
 
 The web server binds a temporary path, which then replaces the path of the socket. So no client
 meets a socket whose rights are not set yet, and only a socket that nobody listens on is replaced.
+A service manager that gives its own socket keeps it during a restart, and connections wait in it.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import socket
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from vumi.errors import ReportedError
+from vumi.server import sockets
 
 TEMPORARY = "~"
 MAX_PATH_BYTES = 107 - len(TEMPORARY)
@@ -27,7 +33,7 @@ class UnixSocket:
 
     def __init__(self, path: Path, mode: int) -> None:
         self.path = path.parent.resolve() / path.name
-        self.temporary = Path(f"{self.path}{TEMPORARY}")
+        self.temporary = self.name = Path(f"{self.path}{TEMPORARY}")
         self._mode = mode
         self._inode = 0
         _check_length(self.path)
@@ -35,6 +41,9 @@ class UnixSocket:
         if _check_free(self.temporary):
             self.temporary.unlink()  # left by a kill
         _check_folder(self.temporary)
+
+    def hand_over(self) -> None:
+        """Leave the socket that the web server has bound."""
 
     def publish(self) -> None:
         """Give the bound socket its rights and its path. Raises `UnusablePathError`."""
@@ -48,6 +57,39 @@ class UnixSocket:
         with suppress(FileNotFoundError):
             if self.path.lstat().st_ino == self._inode:
                 self.path.unlink()
+
+
+class GivenSocket(UnixSocket):
+    """The socket of a service manager, which has its path and its rights.
+
+    The web server binds another socket, whose place it takes. Raises `UnusablePathError` if it is
+    not at the path.
+    """
+
+    def __init__(self, path: Path, given: socket.socket) -> None:
+        if given.family != socket.AF_UNIX or given.getsockname() != str(path):
+            raise UnusablePathError(
+                f"HOST: the service manager listens at {given.getsockname()}, not at {path}: set"
+                " HOST and ListenStream= to the same path"
+            )
+        self.path = self.name = path
+        self.temporary = Path(tempfile.mkdtemp(prefix="vumi-")) / "socket"
+        self._given = given
+
+    def hand_over(self) -> None:
+        """Put the given socket in the place of the one that the web server has bound."""
+        bound = sockets.find_listening(self.temporary)
+        if bound is None:
+            raise OSError(errno.EBADF, "the web server has bound no socket")
+        os.dup2(self._given.fileno(), bound, inheritable=False)
+        shutil.rmtree(self.temporary.parent)
+
+    def publish(self) -> None:
+        """Keep only the web server's descriptor; the manager has published the socket."""
+        self._given.close()
+
+    def remove(self) -> None:
+        """Leave the socket, in which connections wait for the next process."""
 
 
 def _check_length(path: Path) -> None:

@@ -17,11 +17,12 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from chalicelib.units import Seconds
+from vumi.server import sockets
 from vumi.server.asgi import Application
 from vumi.server.connections import guard
 from vumi.server.framing import MAX_HEAD_BYTES
-from vumi.server.service_manager import Endpoint, Notifier, connect, is_answered, watch
-from vumi.server.sockets import Peer
+from vumi.server.service_manager import Notifier, connect, is_answered, watch
+from vumi.server.sockets import Endpoint, Peer
 from vumi.server.unix_socket import UnixSocket
 
 ACCEPTED = 4_000
@@ -37,6 +38,8 @@ IDLE_SECONDS = 60
 """A connection is closed if no complete head of a request arrives for this long."""
 DRAIN_SECONDS = 5.0
 """The time that a stop waits for the current requests."""
+SETTLE_SECONDS = 1.0
+"""The time in which a stop waits for requests on connections that are open already."""
 SWITCH_SECONDS = 0.0005
 """The time after which a thread gives the interpreter to another one. The threads of granian need
 it for each request, and wait for the thread of the event loop meanwhile."""
@@ -98,9 +101,12 @@ class WebServer:
             held.close()
 
     async def _serve(self, on_ready: Callable[[], None]) -> None:
-        endpoints = [self._unix_socket.temporary] if self._unix_socket else self.addresses
-        servers = [_server(self._application, endpoint) for endpoint in endpoints]
+        bound = [self._unix_socket.temporary] if self._unix_socket else self.addresses
+        servers = [_server(self._application, endpoint) for endpoint in bound]
+        if self._unix_socket:
+            servers[0].on_startup(self._unix_socket.hand_over)
         serving = [asyncio.create_task(server.serve()) for server in servers]
+        endpoints = [self._unix_socket.name] if self._unix_socket else self.addresses
         for endpoint in endpoints:
             await _until_accepting(endpoint, serving)
         self.close()
@@ -113,6 +119,7 @@ class WebServer:
         self._notifier.stopping()
         for loop in loops:
             loop.cancel()
+        await self._settle(endpoints)
         for server in servers:
             server.stop()  # type: ignore[no-untyped-call]
         _, unfinished = await asyncio.wait(serving, timeout=self._drain_seconds)
@@ -121,6 +128,20 @@ class WebServer:
         if unfinished:
             # They are cancelled now, and granian reports that as an error.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+    async def _settle(self, endpoints: Sequence[Endpoint]) -> None:
+        """Accept no connection more, and answer the requests that are on their way.
+
+        granian would close connections whose request it has not read yet.
+        """
+        self._application.is_stopping = True
+        for endpoint in endpoints:
+            sockets.stop_accepting(endpoint)
+        is_idle = self._application.connections.is_idle
+        for _ in range(int(SETTLE_SECONDS / POLL_SECONDS)):
+            if all(is_idle(peer) for one in endpoints for peer in sockets.connected(one)):
+                return
+            await asyncio.sleep(POLL_SECONDS)
 
     def _loops(self) -> Iterator[Coroutine[None, None, None]]:
         """Yield the loops that run while requests are answered."""

@@ -72,6 +72,10 @@ def test_the_watchdog_has_the_time_that_the_manager_gave_this_process(
     Notifier(manager).ready("and no manager there changes nothing")
 
 
+def test_a_socket_for_another_process_is_not_taken() -> None:
+    assert Notifier({"LISTEN_PID": "8", "LISTEN_FDS": "1"}, process=7).given_socket() is None
+
+
 def reports(asked: list[Seconds | Exception | None]) -> list[Seconds]:
     """Return when a watchdog of 10 s reports, if its responses take these times."""
     now, reported, asked = 0.0, list[Seconds](), [*asked]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vumi.server.unix_socket import MAX_PATH_BYTES, UnixSocket, UnusablePathError
+from vumi.server.unix_socket import MAX_PATH_BYTES, GivenSocket, UnixSocket, UnusablePathError
 
 
 @contextmanager
@@ -43,6 +43,29 @@ def refusal(path: Path) -> str:
 def link_to_a_socket(path: Path) -> None:
     with listening(path.with_name("other")):
         path.symlink_to("other")
+
+
+def test_a_given_socket_takes_the_place_of_the_one_that_the_web_server_binds(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "vumi.sock"
+    with listening(path) as given, socket.socket(socket.AF_UNIX) as bound:
+        made = GivenSocket(path, given)
+        assert accepts(path)
+        bound.bind(str(made.temporary))
+        made.hand_over()
+        made.publish()
+        accepted, _ = bound.accept()
+        accepted.close()
+        made.remove()
+        assert accepts(path)
+        assert not made.temporary.parent.exists()
+
+
+def test_a_given_socket_of_another_path_is_refused(tmp_path: Path) -> None:
+    with listening(tmp_path / "given.sock") as given, pytest.raises(UnusablePathError) as refused:
+        GivenSocket(tmp_path / "vumi.sock", given)
+    assert "given.sock, not at" in str(refused.value)
 
 
 @pytest.mark.parametrize("mode", [0o660, 0o600, 0o666])
