@@ -8,9 +8,10 @@ import click
 
 from vumi import priority
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import plural, print_json
+from vumi.cli.output import print_json
 from vumi.operate.backups import copying, making
 from vumi.operate.installations.file import find_file
+from vumi.plurals import plural
 
 
 @click.command(

@@ -22,9 +22,10 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import plural, print_fields, print_json
+from vumi.cli.output import print_fields, print_json
 from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
+from vumi.plurals import plural
 
 one_badge = click.argument("badge_id", metavar="ID", type=BADGE_ID)
 some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=-1, required=True)

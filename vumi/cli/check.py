@@ -9,12 +9,13 @@ import click
 
 from vumi import priority
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import plural, print_json
+from vumi.cli.output import print_json
 from vumi.errors import ReportedError
 from vumi.operate.check import check as checking
 from vumi.operate.check.live import LiveCheck
 from vumi.operate.check.report import Finding, FindingKind
 from vumi.operate.installations.file import find_file
+from vumi.plurals import plural
 from vumi.storage.database import WAY_BACK
 
 

@@ -19,10 +19,10 @@ from chalicelib.counting.resources import Counting
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
 from vumi.cli.options import examples, on_installation
-from vumi.cli.output import plural
 from vumi.errors import ReportedError
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
+from vumi.plurals import plural
 
 BATCH_BADGES = 100
 REPORT_EVERY = 1_000
@@ -104,8 +104,11 @@ def report(fold: Iterator[FoldedBadge]) -> None:
     except (UnavailableError, KeyboardInterrupt) as error:
         reason = str(error) or "it was interrupted"
         raise NotFoldedError(
-            f"the fold stopped after {badges:,} badges: {reason}; run it again to fold the rest"
+            f"the fold stopped after {plural(badges, 'badge')}: {reason}; run it again to"
+            " fold the rest"
         ) from error
     click.echo(f"folded {plural(views, 'view')} of {plural(badges, 'badge')}")
     if failed:
-        raise NotFoldedError(f"{failed:,} badges are not folded; fix the cause and run it again")
+        raise NotFoldedError(
+            f"{plural(failed, 'badge')} not folded; fix the cause and run it again"
+        )

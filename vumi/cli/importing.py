@@ -21,6 +21,7 @@ from vumi.operate.exchange import files
 from vumi.operate.exchange.files import ExportFile
 from vumi.operate.exchange.restoring import Restore, RestoreOutcome
 from vumi.operate.installations.file import make_file
+from vumi.plurals import plural
 
 MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
@@ -193,8 +194,8 @@ def restore(file: ExportFile, job: Restore) -> None:
         click.echo(f"{kind}: {count:,} {outcome}")
     if kept:
         raise KeptError(
-            f"{kept:,} were not imported, and what is here stays: to have all of the export, import"
-            " it into a new installation"
+            f"{plural(kept, 'group')} not imported, and what is here stays: to have all of the"
+            " export, import it into a new installation"
         )
 
 

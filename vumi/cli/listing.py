@@ -13,6 +13,7 @@ from vumi.cli.output import Cell, print_json, print_table
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
+from vumi.plurals import plural
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -54,7 +55,10 @@ def list_(installation: Installation, *, search: str, by: str, limit: int, as_js
         print_badges(shown)
         return
     print_table(HEADER, rows(shown))
-    click.echo(f"{len(shown):,} of {found.badges:,} badges; {found.total:,} views", err=True)
+    click.echo(
+        f"{len(shown):,} of {plural(found.badges, 'badge')}; {plural(found.total, 'view')}",
+        err=True,
+    )
 
 
 def print_badges(badges: Iterable[BadgeOverview]) -> None:

@@ -10,11 +10,6 @@ import click
 Cell = str | int | None
 
 
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun, like `1 badge` or `1,000 badges`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def print_json(value: Mapping[str, object]) -> None:
     """Print an object as one line of JSON."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

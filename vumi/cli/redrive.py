@@ -20,6 +20,7 @@ from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds, to_milliseconds
 from vumi.cli.options import examples, on_installation
 from vumi.operate.admin.installation import Installation, LetterOutcome
+from vumi.plurals import plural
 
 
 class RedriveOutcome(Enum):
@@ -82,7 +83,7 @@ def redrive(installation: Installation) -> None:
     outcomes = installation.redrive_views()
     for outcome in LetterOutcome:
         if outcomes[outcome] or outcome is LetterOutcome.SENT:
-            click.echo(f"{outcomes[outcome]} {outcome.value}.")
+            click.echo(f"{plural(outcomes[outcome], 'dead letter')} {outcome.value}.")
 
 
 @click.command(epilog=examples("vumi redrive-events", "vumi redrive-events EVENT-ID EVENT-ID"))
@@ -102,4 +103,4 @@ def run(job: Redrive, event_ids: Sequence[str]) -> None:
         click.echo(f"{redriven.event_id} {redriven.outcome.value}{reason}")
     for outcome in RedriveOutcome:
         if outcomes[outcome] or outcome is RedriveOutcome.REDRIVEN:
-            click.echo(f"{outcomes[outcome]} {outcome.value}")
+            click.echo(f"{plural(outcomes[outcome], 'event')} {outcome.value}")

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import plural, print_json
+from vumi.cli.output import print_json
 from vumi.operate.backups import copying, restoring
+from vumi.plurals import plural
 
 
 @click.command(

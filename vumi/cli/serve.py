@@ -17,13 +17,13 @@ from chalicelib.api import table_of
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples, setting
-from vumi.cli.output import plural
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.metrics import access
 from vumi.metrics.monitoring import Monitoring, read_process
 from vumi.operate.admin.overview_refresh import Overview
 from vumi.operate.admin.routes import Admin
+from vumi.plurals import plural
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits

@@ -24,6 +24,7 @@ from vumi.cli.output import format_table
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
+from vumi.plurals import plural
 
 REDRAW_SECONDS = 2.0
 REST_FACTOR = 2.0
@@ -90,7 +91,7 @@ class Frame:
         """Yield the lines of the frame."""
         sums = self.totals
         at = datetime.fromtimestamp(self.at, UTC)
-        yield f"vu-mi  {at:%H:%M:%S} UTC  {sums.badges:,} badges, by {self.by}"
+        yield f"vu-mi  {at:%H:%M:%S} UTC  {plural(sums.badges, 'badge')}, by {self.by}"
         views = f"{sums.now:,} now  {sums.today:,} today  {sums.month:,} this month"
         yield f"views: {views}  {sums.total:,} in total"
         yield ""

@@ -26,6 +26,7 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Entry, PostingOutcome
 from vumi.errors import ReportedError
+from vumi.plurals import plural
 from vumi.tokens import NAME, StoredToken
 
 NUMBERS = (
@@ -158,7 +159,7 @@ def _check_day(item: Item) -> None:
     if min([views, *day.hours.values()]) < 0:
         raise ValueError("it has a number less than 0")
     if day.views != views:
-        raise ValueError(f"it has {views} views, but its hours have {day.views}")
+        raise ValueError(f"it has {plural(views, 'view')}, but its hours have {day.views:,}")
     number(item, "version")
     number(item, "reset")
 

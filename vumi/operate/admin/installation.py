@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class LetterOutcome(Enum):
     """The outcome of one dead letter; its value is printed for the operator."""
 
-    SENT = "dead letters were sent again"
-    TOO_OLD = "dead letters stay: they are too old, and their views may have been counted"
-    MALFORMED = "dead letters stay: they are not views"
+    SENT = "sent again"
+    TOO_OLD = "kept: too old, so the view may have been counted"
+    MALFORMED = "kept: not a view"
 
 
 class Installation(Protocol):

@@ -21,6 +21,7 @@ from vumi.operate.check import rows
 from vumi.operate.check.items import Items, StoredItem
 from vumi.operate.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
 from vumi.operate.check.wallets import Wallets
+from vumi.plurals import plural
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.file_format import FORMAT, VERSION
@@ -131,12 +132,12 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
     for table in ("stream", "clock"):
         [(stored,)] = connection.execute(f"SELECT count(*) FROM {table}")  # noqa: S608  fixed names
         if stored != 1:
-            yield wrong(f"the table {table} has {stored} rows; it must have 1")
+            yield wrong(f"the table {table} has {plural(stored, 'row')}; it must have 1")
     [(lost,)] = connection.execute(
         "SELECT count(*) FROM views WHERE badge NOT IN (SELECT number FROM viewed)"
     )
     if lost:
-        yield wrong(f"{lost:,} views are of no badge")
+        yield wrong(f"{plural(lost, 'view')} of no badge")
     with closing(Items(kinds=Counter({"view": rows.count_items(connection)}))) as items:
         yield from items.check(_read_unusual(connection, items.kinds))
         yield from _check_change_log(connection)
@@ -160,7 +161,7 @@ def _check_wallets(
     yield from all_wrong(wallets.add_archive(in_folder(archive)))
     yield from wallets.check(has_archive=archive.exists())
     if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
-        yield note(f"{malformed:,} objects in {archive / MALFORMED} are malformed; read them")
+        yield note(f"{plural(malformed, 'malformed object')} to read in {archive / MALFORMED}")
 
 
 def _latest_change(connection: sqlite3.Connection) -> int:
@@ -185,7 +186,9 @@ def _check_change_log(connection: sqlite3.Connection) -> Iterator[Finding]:
     if kept and first <= lowest:
         messages.append(f"change {first} is kept, although every consumer has read up to {lowest}")
     if not messages:
-        yield ok(f"the change log ends at {latest}; {kept:,} changes wait for their consumers")
+        yield ok(
+            f"the change log ends at {latest}, with {plural(kept, 'change')} for its consumers"
+        )
     yield from all_wrong(messages)
 
 
@@ -208,11 +211,11 @@ def _check_queues(connection: sqlite3.Connection) -> Iterator[Finding]:
     dead = [(queue, count) for queue, count in counted if queue.endswith(DEAD_LETTERS)]
     waiting = sum(count for _, count in counted) - sum(count for _, count in dead)
     if not messages:
-        yield ok(f"queues: {waiting:,} messages wait")
+        yield ok(f"queues: {plural(waiting, 'message')} to deliver")
     for queue, count in dead:
         yield note(
-            f"{count:,} dead letters of {queue.removesuffix(DEAD_LETTERS)}: see the log for the"
-            " cause; `vumi redrive` sends those of views again"
+            f"{plural(count, 'dead letter')} of {queue.removesuffix(DEAD_LETTERS)}: see the log for"
+            " the cause; `vumi redrive` sends those of views again"
         )
 
 

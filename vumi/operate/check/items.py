@@ -19,6 +19,7 @@ from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, ok
 from vumi.operate.check.wallets import Wallets
 from vumi.operate.kinds import BADGE, DAY, ItemKind, UnknownItemError, WrongItemError
+from vumi.plurals import plural
 
 StoredItem: TypeAlias = tuple[str, Callable[[], Item]]
 """The key of an item, for messages, and a function that decodes it."""
@@ -50,8 +51,8 @@ class Badges:
         finished = sum(number(day, "views") for day in days if is_finished(day, summary))
         if finished + summary.today.views != summary.count:
             self.wrong[summary.badge_id] = (
-                f"the badge {summary.badge_id} has {summary.count} views, but its history has"
-                f" {finished + summary.today.views}"
+                f"the badge {summary.badge_id} has {plural(summary.count, 'view')}, but its history"
+                f" has {finished + summary.today.views}"
             )
 
 
@@ -75,7 +76,7 @@ class Items:
     def collect(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
         """Collect the items; report those that are wrong, and the number of each kind."""
         yield from all_wrong(self._collect(stored))
-        counts = (f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
+        counts = (f"{kind} {count:,}" for kind, count in sorted(self.kinds.items()))
         yield ok(f"items: {', '.join(counts) or 'none'}")
 
     def check_badges(self) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from vumi.journals import ArchivedObject, query_all, read_wallet
 from vumi.operate.check.items import Badges, Items, StoredItem
 from vumi.operate.check.report import Finding, all_wrong, note
 from vumi.operate.kinds import BADGE, DAY, ENTRY, NONCE, WALLET, WALLET_OF_A_USER
+from vumi.plurals import plural
 
 MAX_READS = 10
 """Attempts to read a badge between two of its writes."""
@@ -61,7 +62,7 @@ class LiveCheck:
         self._read_suspects(items)
         differing = len(list(items.wallets.differences()))
         if differing and self.archived is not None:
-            yield note(f"{differing:,} balances wait for entries on their way to the archive")
+            yield note(f"entries of {plural(differing, 'balance')} are on their way to the archive")
             for _ in range(PAUSES):
                 self.pause(PAUSE)
                 yield from all_wrong(self._add_archive(items))

@@ -18,6 +18,7 @@ from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, note, ok
 from vumi.operate.check.rows import decode
 from vumi.operate.kinds import WALLET, WALLET_OF_A_USER, ItemKind, WrongItemError
+from vumi.plurals import plural
 
 WrongWallet: TypeAlias = tuple[str, str]
 """The id of a wallet, and a message that says what is wrong with it."""
@@ -152,13 +153,15 @@ class Wallets:
             yield from all_wrong(message for _, message in found)
         differing = [message for _, message in self.differences()]
         if not differing:
-            yield ok(f"wallets: {len(self.balances):,} balances equal their journals")
+            yield ok(
+                f"wallets: each balance equals its journal ({plural(len(self.balances), 'wallet')})"
+            )
         elif has_archive:
             yield from all_wrong(differing)
         else:
             yield note(
-                f"{len(differing):,} balances can't be compared with their journals: there is no"
-                " archive, which has the entries older than two days"
+                f"{plural(len(differing), 'balance')} can't be compared with the journals: there is"
+                " no archive, which has the entries older than two days"
             )
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
 from vumi.operate.kinds import WrongLineError
+from vumi.plurals import plural
 from vumi.storage.archive import sync_folder
 
 FORMAT = "vu-mi export"
@@ -192,8 +193,8 @@ def read(name: str, file: IO[bytes]) -> ExportFile:
         raise ExportFileError(f"{name} can't be imported: {error}") from error
     if not _ends_with(last, digest.hexdigest()):
         raise ExportFileError(
-            f"{name} is cut or was changed: its last line does not fit the {count - 1:,} lines"
-            " before it; export again, or copy the file again"
+            f"{name} is cut or was changed: its last line does not fit the"
+            f" {plural(count - 1, 'line')} before it; export again, or copy the file again"
         )
     return ExportFile(name, file, count)
 

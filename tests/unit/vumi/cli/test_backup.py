@@ -119,9 +119,9 @@ def test_the_check_of_a_stack_reads_its_table_or_a_restored_one_and_its_archive(
     archive.put_object(Bucket=OUTPUTS["ArchiveBucket"], Key=malformed, Body=b"no gzip")
     assert vumi(data, "check", "--stack", STACK) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "ok: items: 1 wallet, 1 wallet of a user",
+        "ok: items: wallet 1, wallet of a user 1",
         "ok: badges: each count equals the sum of its history",
-        "ok: wallets: 1 balances equal their journals",
+        "ok: wallets: each balance equals its journal (1 wallet)",
         "the stack vu-mi-prod has no errors.",
     ]
     table.put_all([BADGE])
@@ -130,7 +130,7 @@ def test_the_check_of_a_stack_reads_its_table_or_a_restored_one_and_its_archive(
     archive.put_object(Bucket=OUTPUTS["ArchiveBucket"], Key="journal/2027/x.gz", Body=b"no gzip")
     assert vumi(data, "check", "--stack", STACK) == 3
     out, err = capsys.readouterr()
-    assert "wrong: the badge a has 1 views, but its history has 0" in out
+    assert "wrong: the badge a has 1 view, but its history has 0" in out
     assert "wrong: x y: an attribute" in out
     assert "wrong: journal/2027/x.gz can't be read: Not a gzipped file" in out
     assert err.startswith("Error: the stack vu-mi-prod has 3 errors; docs/backups.md")

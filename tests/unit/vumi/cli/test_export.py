@@ -83,7 +83,7 @@ def test_what_is_kept_is_named_and_fails_the_import(
     assert out == (
         "badge a is kept: it is here with other content\nbadge: 2 here already\nbadge: 1 kept\n"
     )
-    assert err.startswith("Error: 1 were not imported, and what is here stays: to have all")
+    assert err.startswith("Error: 1 group not imported, and what is here stays: to have all")
     assert run(full, "import", file, "--replace") == 2
     assert "--replace is for counts" in capsys.readouterr().err
 

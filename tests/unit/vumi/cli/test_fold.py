@@ -71,7 +71,7 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     store(table, "a", "b", "c")
     broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
     table.put_all([broken])
-    with pytest.raises(NotFoldedError, match="1 badges are not folded"):
+    with pytest.raises(NotFoldedError, match="1 badge not folded"):
         report(fold(table, ["a", "b", "c"]))
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("b is not folded: TypeError(")

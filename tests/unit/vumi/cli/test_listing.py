@@ -192,7 +192,7 @@ def test_top_leaves_the_terminal_as_it_was(folder: Path, how: str) -> None:
         assert termios.tcgetattr(its) == before
 
 
-@pytest.mark.parametrize(("options", "says"), [([], "1 badges, by now"), (["--json"], '"total":7')])
+@pytest.mark.parametrize(("options", "says"), [([], "1 badge, by now"), (["--json"], '"total":7')])
 def test_without_a_terminal_it_prints_once(folder: Path, options: list[str], says: str) -> None:
     out = subprocess.check_output(  # noqa: S603  our own program
         [sys.executable, "-m", "vumi", "top", *options],

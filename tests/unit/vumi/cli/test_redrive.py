@@ -151,7 +151,7 @@ def test_the_report_has_every_event_and_its_last_error(
     assert capsys.readouterr().out == (
         "a queued again; its last error: answered 410\n"
         "nobody unknown\n"
-        "1 queued again\n"
-        "1 unknown\n"
-        "0 queued again\n"
+        "1 event queued again\n"
+        "1 event unknown\n"
+        "0 events queued again\n"
     )

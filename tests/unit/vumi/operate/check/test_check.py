@@ -107,11 +107,11 @@ def test_a_correct_file_has_no_errors_and_each_kind_is_counted(folder: Path) -> 
     assert wrong(folder) == []
     lines = [str(one) for one in check.check(folder)]
     kinds = (
-        "1 badge, 1 counted view, 1 day, 1 entry, 1 event, 1 nonce, 1 token, 3 view,"
-        " 1 wallet, 1 wallet of a user, 1 window"
+        "badge 1, counted view 1, day 1, entry 1, event 1, nonce 1, token 1, view 3,"
+        " wallet 1, wallet of a user 1, window 1"
     )
     assert f"ok: items: {kinds}" in lines
-    assert "ok: wallets: 1 balances equal their journals" in lines
+    assert "ok: wallets: each balance equals its journal (1 wallet)" in lines
 
 
 def test_an_open_file_and_that_of_a_killed_process_are_read_with_their_wal(
@@ -200,7 +200,7 @@ def test_each_wrong_item_is_reported(folder: Path, sort: str, assignment: str, s
         ("UPDATE views SET ttl = NULL", "it can't be decoded"),
         ("UPDATE views SET ttl = 5, attributes = '{\"ttl\": 6}'", "its column ttl has 5, but its"),
         ("UPDATE views SET sk = sk || 'I'", "this view is wrong"),
-        ("DELETE FROM viewed", "views are of no badge"),
+        ("DELETE FROM viewed", "views of no badge"),
         ("DELETE FROM items WHERE sk LIKE 'NONCE#%'", "differs from its nonce n-1"),
         ("DELETE FROM items WHERE pk LIKE 'OWNER#%'", f"is of {USER}, whose wallet is None"),
         ("UPDATE checkpoints SET sequence = 9", "is at change 9, but the change log ends at 0"),
@@ -314,7 +314,7 @@ def test_dead_letters_and_unknown_tables_are_notes(folder: Path) -> None:
     change(folder, "CREATE TABLE lost_and_found (x)")
     assert wrong(folder) == []
     found = notes(folder)
-    assert any(line.startswith("1 dead letters of vu-mi-views:") for line in found)
+    assert any(line.startswith("1 dead letter of vu-mi-views:") for line in found)
     assert "the table lost_and_found is not part of vu-mi; it is ignored" in found
 
 

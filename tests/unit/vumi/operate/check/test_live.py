@@ -106,7 +106,7 @@ class Stack:
 
 SOUND = [
     "ok: badges: each count equals the sum of its history",
-    "ok: wallets: 2 balances equal their journals",
+    "ok: wallets: each balance equals its journal (2 wallets)",
 ]
 
 
@@ -133,7 +133,7 @@ def test_a_wrong_count_is_an_error(stack: Stack) -> None:
     stack.table.put_all([{**SUMMARY, "count": 6}])
     assert stack.check() == [
         "wrong: the badge a/b has 6 views, but its history has 5",
-        "ok: wallets: 2 balances equal their journals",
+        "ok: wallets: each balance equals its journal (2 wallets)",
     ]
 
 
@@ -178,7 +178,7 @@ def test_a_wallet_that_is_opened_during_the_scan_is_no_error(stack: Stack) -> No
         stack.ledger.post(Posting("n-5", 9, wallet))
 
     stack.during[key_of(DAY)] = open_wallet
-    assert stack.check() == [SOUND[0], "ok: wallets: 3 balances equal their journals"]
+    assert stack.check() == [SOUND[0], "ok: wallets: each balance equals its journal (3 wallets)"]
 
 
 def test_a_posting_while_a_wallet_is_read_again_is_no_error() -> None:
@@ -216,7 +216,7 @@ def test_entries_on_their_way_to_the_archive_are_waited_for(stack: Stack) -> Non
     stack.after_pause = arrive
     assert stack.check() == [
         SOUND[0],
-        "note: 1 balances wait for entries on their way to the archive",
+        "note: entries of 1 balance are on their way to the archive",
         SOUND[1],
     ]
     assert stack.pauses == [PAUSE] * 3
@@ -252,7 +252,7 @@ def test_without_an_archive_balances_can_not_be_compared(stack: Stack) -> None:
     stack.has_archive = False
     assert stack.check() == SOUND
     stack.expire(stack.target)
-    said = "note: 1 balances can't be compared with their journals: there is no archive"
+    said = "note: 1 balance can't be compared with the journals: there is no archive"
     assert stack.check()[-1].startswith(said)
 
 
