@@ -57,9 +57,11 @@ CADDY = """
 """Global options: a certificate of Caddy's own authority, and other ports."""
 
 
-def nginx_example(folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
+def nginx_example(
+    folder: Path, changes: Mapping[str, str], example: Path = EXAMPLES / "nginx.conf"
+) -> Sequence[str]:
     """Return the command of an nginx with the example, in which some words are others."""
-    text = (EXAMPLES / "nginx.conf").read_text()
+    text = example.read_text()
     for old, new in {
         "    listen [::]:80;\n": "",
         "    listen [::]:443 ssl http2;\n": "",

@@ -1,13 +1,13 @@
 """The units of systemd, run by a systemd that boots over this machine's files in namespaces.
 
-It sees what the machine has, writes to memory alone, and has a network of its own.
+`vumi init` writes and installs them. The systemd sees what the machine has, writes to memory alone,
+and has a network of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +19,6 @@ from simulation.environment import ROOT
 from tests.processes import offline_pip
 from tests.processes.programs import require, succeed
 
-UNITS = ROOT / "examples" / "systemd"
 SYSTEM_PYTHON = "/usr/bin/python3"
 """Services can't read a Python in a home."""
 NSPAWN = "systemd-nspawn"
@@ -55,14 +54,11 @@ StandardError=file:/shared/log
 """
 # A proxy is another user, and no command may give the data to one while the server runs.
 STEPS = """
-install -D --mode 600 /shared/settings.toml /etc/vu-mi/settings.toml
-cp /shared/units/* /etc/systemd/system/
-systemctl daemon-reload
+/opt/vu-mi/bin/vumi init --systemd --out /root/setup | sh -ex >&2
 view() {
     runuser --user www-data -- curl --silent --write-out '\\n' --unix-socket /run/vumi/vumi.sock \\
         "http://localhost/api/v1/views?id=unit$1"
 }
-systemctl start vu-mi.service
 view
 view
 systemctl start vu-mi-backup.service
@@ -72,6 +68,7 @@ stat --format %U /var/lib/vu-mi/vu-mi.sqlite3
 ls /var/lib/vu-mi-backups | wc --lines
 vumi show unit --json
 stat --format %U /var/lib/vu-mi/vu-mi.sqlite3
+vumi settings --json | head --lines=1
 systemctl restart vu-mi.service &
 for _ in $(seq 50); do view; done | tail --lines=1
 wait
@@ -85,29 +82,18 @@ systemctl status vu-mi.service vu-mi-backup.service >&2
 """
 
 
-def documented_function() -> str:
-    """Return the shell function that the document has for commands on the service's data."""
-    [function] = re.findall(
-        r"^vumi\(\) \{\n.*?^\}\n", (ROOT / "docs/install.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    return str(function)
-
-
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """Return a folder with the units, the steps and an installed vu-mi for /opt/vu-mi."""
+    """Return a folder with the steps and an installed vu-mi for /opt/vu-mi."""
     require(NSPAWN)
     if os.geteuid():
         pytest.skip("only root may boot a systemd")
     _install(tmp_path / "opt")
     shared = tmp_path / "shared"
-    (shared / "units").mkdir(parents=True)
-    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.socket"), *UNITS.glob("*.timer")):
-        (shared / "units" / unit.name).write_text(unit.read_text())
-    (shared / "settings.toml").write_text((UNITS / "settings.toml").read_text())
+    shared.mkdir()
     (shared / "test.target").write_text(TARGET)
     (shared / "test.service").write_text(SERVICE)
-    (shared / "steps").write_text(documented_function() + STEPS)
+    (shared / "steps").write_text(STEPS)
     return tmp_path
 
 
@@ -144,9 +130,10 @@ def test_the_units_serve_back_up_and_stop_under_systemd(machine: Path) -> None:
     log = machine / "shared" / "log"
     said = log.read_text() if log.exists() else repr(booted.stdout + booted.stderr)
     lines = (machine / "shared" / "output").read_text().splitlines() if log.exists() else []
-    assert len(lines) == 12, said
+    assert len(lines) == 13, said
     assert [message(line) for line in lines[:3]] == ["0", "1", "2"], said
     assert lines[3:6] == ["success", "vu-mi", "1"], said
     assert (json.loads(lines[6])["count"], lines[7]) == (3, "vu-mi"), said
-    assert message(lines[8]) == "52", said  # during a restart
-    assert (lines[9], message(lines[10]), lines[11]) == ("success", "53", "2"), said
+    assert json.loads(lines[8])["value"] == "unix:/run/vumi/vumi.sock", said
+    assert message(lines[9]) == "52", said  # during a restart
+    assert (lines[10], message(lines[11]), lines[12]) == ("success", "53", "2"), said

@@ -18,8 +18,10 @@ from tests.processes.programs import succeed
 from tests.processes.server import serving
 
 PACKAGES = ("chalicelib", "vumi")
+EXAMPLES = ("examples/Caddyfile", "examples/nginx.conf", "examples/systemd")
+"""The examples that `vumi init` writes."""
 FILES = ("LICENSE", "README.md", "pyproject.toml")
-"""The files that the wheel is made of, beside its packages."""
+"""The files that the wheel is made of, beside its packages and examples."""
 TIME = 1_000_000_000
 DATE = (2001, 9, 9, 1, 46, 40)
 
@@ -53,17 +55,25 @@ def test_the_wheel_has_the_two_packages_with_their_data_and_nothing_else(wheel: 
         "vumi/storage/migrations/0001_initial.sql",
     }
     assert data <= sources
+    examples = {
+        f"vumi/{path.relative_to(ROOT)}"
+        for example in map(ROOT.joinpath, EXAMPLES)
+        for path in (example, *example.rglob("*"))
+        if path.is_file()
+    }
     described = f"vu_mi-{VERSION}.dist-info"
     names = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     with ZipFile(wheel) as zipped:
-        assert set(zipped.namelist()) == sources | {f"{described}/{name}" for name in names}
+        assert set(zipped.namelist()) == sources | examples | {
+            f"{described}/{name}" for name in names
+        }
 
 
 def test_every_build_has_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     """Neither uv, nor the folder, times, rights and caches of the sources change the wheel."""
     copy = tmp_path / "copy"
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, copy / package)
+    for folder in (*PACKAGES, "examples"):
+        shutil.copytree(ROOT / folder, copy / folder)
     for name in FILES:
         shutil.copy(ROOT / name, copy)
     for path in copy.rglob("*.py"):

@@ -28,6 +28,7 @@ from vumi.storage.private_files import UMASK
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Serve": {
         "serve": "serve:serve",
+        "init": "init:init",
         "settings": "settings:settings",
         "completion": "completion:completion",
     },

@@ -1,0 +1,105 @@
+"""The command `init`: the written files, the commands that are left, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from simulation.environment import ROOT
+from vumi.cli.options import Invocation
+from vumi.cli.program import execute
+
+EXAMPLES = ROOT / "examples"
+HOST = "badges.example.com"
+SOCKET = "unix:/run/vumi/vumi.sock"
+
+
+def run(*arguments: str | Path) -> int:
+    return execute(["init", *map(str, arguments)], Invocation({}, time.time))
+
+
+def code(text: str) -> list[str]:
+    """Return the lines that are no comments."""
+    return [line.strip() for line in text.splitlines() if not line.strip().startswith("#")]
+
+
+def test_the_service_is_the_example_and_each_file_has_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a setup"
+    assert run("--systemd", "--out", out) == 0
+    written = {path.name: path.read_text() for path in out.iterdir()}
+    assert written == {path.name: path.read_text() for path in (EXAMPLES / "systemd").iterdir()}
+    commands = code(capsys.readouterr().out)
+    installed = [line for line in commands if line.startswith("install ")]
+    assert {re.findall(r"'.*/(.*)'", line)[0] for line in installed} == set(written)
+    [secret, program, *others] = sorted(installed, key=lambda line: "644" in line)
+    assert "--mode 600" in secret
+    assert secret.endswith(" /etc/vu-mi/settings.toml")
+    assert "--mode 755" in program
+    assert program.endswith(" /usr/local/bin/vumi")
+    assert all("--mode 644" in line and " /etc/systemd/system/" in line for line in others)
+    assert commands[-1] == "systemctl enable --now vu-mi.service vu-mi-backup.timer"
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "upstream"),
+    [
+        (["--caddy"], "Caddyfile", "{$UPSTREAM:127.0.0.1:8000} {"),
+        (["--systemd", "--caddy"], "Caddyfile", "{$UPSTREAM:unix//run/vumi/vumi.sock} {"),
+        (["--nginx"], "vu-mi.conf", "server 127.0.0.1:8000;"),
+        (["--systemd", "--nginx"], "vu-mi.conf", f"server {SOCKET};"),
+    ],
+)
+def test_a_proxy_serves_the_host_from_where_the_server_listens(
+    tmp_path: Path, options: list[str], file: str, upstream: str
+) -> None:
+    assert run(*options, "Views.Example.org", "--out", tmp_path) == 0
+    text = (tmp_path / file).read_text()
+    example = (EXAMPLES / ("Caddyfile" if file == "Caddyfile" else "nginx.conf")).read_text()
+    assert text.count("views.example.org") == example.count(HOST) > 0
+    assert HOST not in text
+    servers = [line for line in code(text) if re.match("reverse_proxy |server [^{]", line)]
+    assert [line.removeprefix("reverse_proxy ") for line in servers] == [upstream]
+
+
+@pytest.mark.parametrize(("proxy", "group"), [("--nginx", "www-data"), ("--caddy", "caddy")])
+def test_the_group_of_the_proxy_may_connect(tmp_path: Path, proxy: str, group: str) -> None:
+    assert run("--systemd", proxy, HOST, "--out", tmp_path) == 0
+    units = "".join(path.read_text() for path in tmp_path.glob("vu-mi.s*"))
+    assert set(re.findall(r"^(?:Socket|Supplementary)Groups?=(.*)$", units, re.MULTILINE)) == {
+        group
+    }
+
+
+def test_an_existing_file_is_kept_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unit = tmp_path / "vu-mi.service"
+    unit.write_text("mine")
+    assert run("--systemd", "--out", tmp_path) == 1
+    assert capsys.readouterr().err.startswith(f"Error: {unit} exists; ")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --systemd, --caddy HOST or --nginx HOST"),
+        (["--caddy", HOST, "--nginx", HOST], "give one of --caddy HOST and --nginx HOST"),
+        (["--caddy", f"https://{HOST}"], f"'https://{HOST}' is no host name like {HOST}"),
+        (["--nginx", f"{HOST}; return"], "is no host name"),
+        (["--nginx", f"{HOST}\n"], "is no host name"),
+        (["--nginx", f"-{HOST}"], "is no host name"),
+        (["--nginx", ".".join(["a" * 63] * 4)], "is no host name"),
+    ],
+)
+def test_wrong_usage_names_what_to_give(
+    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments, "--out", tmp_path / "out") == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
