@@ -24,7 +24,7 @@ from chalicelib.owners.places import Place
 from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import text
+from chalicelib.storage.items import Item, key_of, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from simulation.faults import Crash
@@ -249,7 +249,14 @@ class Owners:
         known = {*self._secrets.values(), *secrets.values()}
         by_digest = {digest(secret): secret for secret in known}
         self._secrets = {}
+        owned: set[tuple[str, str]] = set()
         for name in self.ids:
             item = self._world.engine.get(keys.owner(self._world.ledger.place(name))) or {}
             if secret := by_digest.get(text(item, "digest")):
                 self._secrets[name] = secret
+                owned.add(keys.owned(digest(secret), self._world.ledger.place(name)))
+        found = {key_of(item) for one in by_digest for item in self._list(one)}
+        assert found == owned, "a secret does not list its badges alone"
+
+    def _list(self, secret_digest: str) -> list[Item]:
+        return self._world.engine.query(keys.owned(secret_digest).pk, limit=len(self.ids) + 1)

@@ -15,6 +15,8 @@ VIEW = "VIEW#"
 DAY = "DAY#"
 MILESTONES = "MILESTONES"
 OWNER = "OWNER"
+KEY = "KEY#"
+OWNED = "BADGE#"
 WINDOW = "WINDOW"
 SEEN = "SEEN"
 
@@ -32,6 +34,14 @@ def summary(badge_id: str) -> Key:
 def owner(badge_id: str) -> Key:
     """Return the key of a badge's owner."""
     return Key(partition(badge_id), OWNER)
+
+
+def owned(secret_digest: str, badge_id: str = "") -> Key:
+    """Return the key of the item by which a secret's badges are found.
+
+    `badge_id` is the id under which the badge is stored. Without it, the key is before all of them.
+    """
+    return Key(KEY + secret_digest, OWNED + badge_id)
 
 
 def milestones(badge_id: str) -> Key:

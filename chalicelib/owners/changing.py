@@ -11,6 +11,7 @@ from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext,
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
+from chalicelib.owners.claiming import move_key
 from chalicelib.owners.errors import ReachedError, TakenError
 from chalicelib.owners.finding import (
     MAX_NAMES,
@@ -117,6 +118,7 @@ def _prepare_hand_over(
     """
     values: dict[str, Value] = {"digest": new_digest, "previous": owned.digest}
     yield Update(keys.owner(owned.badge_id), values=values, condition=owned.unchanged)
+    yield from move_key(owned, new_digest)
     summary = read_summary(table, owned)
     found = milestones.read(table, owned.badge_id, owned.digest)
     if found.milestones:

@@ -24,7 +24,7 @@ from chalicelib.owners.finding import (
 )
 from chalicelib.owners.lives import read_unviewed
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.items import Item, Value
+from chalicelib.storage.items import Item, Value, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put, Update, Write
 from chalicelib.units import Seconds
@@ -64,6 +64,7 @@ def claim(
             table.write(
                 summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
                 Put(owner_item(badge_id, own_digest, now), owned.unchanged),
+                *move_key(owned, own_digest),
             )
         return ClaimedBadge(badge_id, secret)
 
@@ -115,7 +116,7 @@ def release(table: Table, badge_id: str) -> bool:
     def write() -> bool:
         owned = look_up(table, badge_id)
         if owned.is_claimed:
-            table.write(_prepare_release(owned))
+            table.write(_prepare_release(owned), *move_key(owned))
         return owned.is_claimed
 
     return write_again(badge_id, write)
@@ -137,6 +138,7 @@ def prepare_replacement(
     The summary of a badge with views is not written, because its views write it all the time.
     """
     yield update_owner(owned, {**dict.fromkeys(TITLES, 0), "created": int(now), **owner})
+    yield from move_key(owned, text(owner, "digest"))
     summary = read(table, owned.badge_id)
     if summary.deleted or not summary.version:
         yield summary.update(now, {}, remove=("deleted",))
@@ -153,6 +155,21 @@ def update_owner(owned: OwnedBadge, values: Mapping[str, Value]) -> Write:
         remove=tuple(name for name, value in values.items() if not value),
         condition=owned.unchanged,
     )
+
+
+def move_key(owned: OwnedBadge, new_digest: str = "") -> Iterator[Write]:
+    """Write the items by which the badges of a secret are found: a badge leaves its old secret.
+
+    They have only keys, so putting one again changes nothing.
+    """
+    old_digest = owned.digest if owned.is_claimed else ""
+    if old_digest == new_digest:
+        return
+    if old_digest:
+        yield Delete(keys.owned(old_digest, owned.badge_id))
+    if new_digest:
+        pk, sk = keys.owned(new_digest, owned.badge_id)
+        yield Put({"PK": pk, "SK": sk})
 
 
 def _prepare_release(owned: OwnedBadge) -> Write:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
+from chalicelib.owners.claiming import move_key
 from chalicelib.owners.finding import OwnedBadge, reread, write_again
 from chalicelib.owners.lives import begin_life, delete_days
 from chalicelib.storage.ports import Table
@@ -33,6 +34,7 @@ def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
             *(_end_life(table, read(table, name), digest, now) for name in names),
             Delete(keys.owner(owned.badge_id), owned.unchanged),
             Delete(keys.milestones(owned.badge_id)),
+            *move_key(owned),
         )
     return owned
 

@@ -31,6 +31,7 @@ from chalicelib.lazy import lazy
 from chalicelib.owners.claiming import (
     SECRET_BYTES,
     ClaimedBadge,
+    move_key,
     owner_item,
     prepare_replacement,
     replace_owner,
@@ -201,6 +202,7 @@ def prepare_taking(
     for one, its_digest in detached.items():
         yield read(table, one).update(now, {}, remove=("alias",))
         yield Put({**owner_item(one, its_digest, now), "proven": one}, attr("SK").missing())
+        yield from move_key(OwnedBadge(one), its_digest)
 
 
 def _find_detached(owned: OwnedBadge, name: str, own_digest: str) -> Mapping[str, str]:

@@ -112,7 +112,7 @@ def get_badge(request: Request, resources: OwnerResources) -> Response:
 
 def change_badge(request: Request, resources: OwnerResources) -> Response:
     """Set the base, reset, freeze, rename, or hand over."""
-    badge_id, secret = _badge_id(request), _secret(request)
+    badge_id, secret = _badge_id(request), secret_of(request)
     asked, now = requests.ChangeBody(request.body), resources.view_clock()
     if asked.digest:
         owned = changing.hand_over(resources.table, badge_id, secret, asked.digest, now)
@@ -195,7 +195,7 @@ def _find(request: Request, resources: OwnerResources) -> finding.OwnedBadge:
 
 
 def _authenticate(request: Request, resources: OwnerResources) -> finding.OwnedBadge:
-    return finding.authenticate(resources.table, _badge_id(request), _secret(request))
+    return finding.authenticate(resources.table, _badge_id(request), secret_of(request))
 
 
 def _badge_id(request: Request) -> str:
@@ -204,7 +204,7 @@ def _badge_id(request: Request) -> str:
     return ids.IdOption(request.query).badge_id if given is None else ids.normalise(given)
 
 
-def _secret(request: Request) -> str:
+def secret_of(request: Request) -> str:
     """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
@@ -214,8 +214,9 @@ def _secret(request: Request) -> str:
 
 HANDLERS = (("GET", get_badge), ("PATCH", change_badge), ("DELETE", delete_badge))
 BADGES = "/api/v1/badges"
+"""Without an id, GET lists the badges of a secret (`chalicelib.pages.owned_badges`)."""
 ROUTES = (
     Route("POST", BADGES, claim_badge),
     *(Route(method, f"{BADGES}/{{badge_id}}", handler) for method, handler in HANDLERS),
-    *(Route(method, BADGES, handler, options=ids.IdOption) for method, handler in HANDLERS),
+    *(Route(method, BADGES, handler, options=ids.IdOption) for method, handler in HANDLERS[1:]),
 )

@@ -24,6 +24,7 @@ from chalicelib.http.fields import (
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.owners.requests import MILESTONE_COUNT
+from chalicelib.pages import owned_badges
 from chalicelib.pages.badge_routes import LABEL, MAX_COUNTED, MAX_READ
 
 # ---- the badge
@@ -235,6 +236,20 @@ OWNED_EXAMPLE = {
     "granted": False,
     "milestones": [],
 }
+OWNED_LIST = record(
+    "OwnedBadges",
+    {
+        "badges": array(
+            record("ListedBadge", {"id": ID, "count": integer(), "today": integer()}),
+            owned_badges.PAGE,
+        )
+    },
+    {"next": ID},
+)
+OWNED_LIST_EXAMPLE = {
+    "badges": [{"id": "owner/name", "count": 1241, "today": 12}],
+    "next": "owner/name",
+}
 SECRET_EXAMPLE = {"id": "owner/name", "secret": "q7Jx2vTn4RkWc8YpL0sZd3MhB6uGfE1a"}
 PROOF = proving.Proof("owner/name", "Zk3vN8pQ2sT5wY7aB0cD4eF6gH9jK1mL_oRuXxViUqI")
 CHALLENGE_EXAMPLE = {
@@ -287,6 +302,18 @@ OWNER = Section(
         "getBadge": Operation(
             "An operator's token is good too.",
             {200: success(OWNED, example=OWNED_EXAMPLE)},
+            OF_SECRET,
+            has_secret=True,
+        ),
+        "getBadges": Operation(
+            "With an id, shows the badge. Without one, lists the badges of the secret, up to"
+            f" {owned_badges.PAGE} on a page, in the order of their first names; `today` has the"
+            " views of this day in UTC. The last page has no `next`.",
+            {
+                200: success(
+                    {"oneOf": [OWNED, OWNED_LIST]}, badge=OWNED_EXAMPLE, list=OWNED_LIST_EXAMPLE
+                )
+            },
             OF_SECRET,
             has_secret=True,
         ),

@@ -139,6 +139,13 @@ def _check_owner(item: Item) -> None:
         _match(DIGEST, text(item, "digest"), "digest of a secret")
 
 
+def _check_key(item: Item) -> None:
+    _match(DIGEST, text(item, "PK").removeprefix(keys.KEY), "digest of a secret")
+    badge_id = text(item, "SK").removeprefix(keys.OWNED)
+    if ids.normalise(badge_id) != badge_id:
+        raise ValueError("its id is not normalised")
+
+
 def _check_milestones(item: Item) -> None:
     _check_badge_id(item)
     _match(DIGEST, text(item, "owner"), "digest of a secret")
@@ -288,8 +295,11 @@ WALLET_OF_A_USER = ItemKind(
     "wallet of a user", wallets.OWNERS, wallets.SORT, _check_wallet_of_a_user
 )
 """An import makes it from the wallet's user."""
+BADGE_OF_A_SECRET = ItemKind("badge of a secret", keys.KEY, keys.OWNED, _check_key)
+"""An import makes it from the badge's owner."""
 STAYING = (
     WALLET_OF_A_USER,
+    BADGE_OF_A_SECRET,
     ItemKind("counted view", f"{keys.SEEN}#", keys.SEEN, _check_seen),
     ItemKind("window", f"{keys.WINDOW}#", keys.WINDOW, _check_marker),  # an import makes it
     ItemKind("search for a proof", proving.PARTITION, proving.SORT, _check_search),

@@ -18,7 +18,15 @@ from chalicelib.storage.items import Item, number, text
 from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, ok
 from vumi.operate.check.wallets import Wallets
-from vumi.operate.kinds import BADGE, DAY, ItemKind, UnknownItemError, WrongItemError
+from vumi.operate.kinds import (
+    BADGE,
+    BADGE_OF_A_SECRET,
+    DAY,
+    OWNER,
+    ItemKind,
+    UnknownItemError,
+    WrongItemError,
+)
 from vumi.plurals import plural
 
 StoredItem: TypeAlias = tuple[str, Callable[[], Item]]
@@ -56,11 +64,50 @@ class Badges:
             )
 
 
+@dataclass(slots=True)
+class Owners:
+    """The digests of owners' secrets by badge, and the badges that are found by a digest."""
+
+    digests: dict[str, str] = field(default_factory=dict)
+    found: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, kind: ItemKind, item: Item) -> None:
+        """Add an item, if it is about an owner."""
+        pk, sk = text(item, "PK"), text(item, "SK")
+        if kind is OWNER and (digest := text(item, "digest")):
+            self.digests[pk.removeprefix(keys.PARTITION)] = digest
+        elif kind is BADGE_OF_A_SECRET:
+            self.found.add((pk.removeprefix(keys.KEY), sk.removeprefix(keys.OWNED)))
+
+    def differing(self) -> list[str]:
+        """Return the badges that are not found by the secret of their owner alone."""
+        wanted = {(digest, badge_id) for badge_id, digest in self.digests.items()}
+        return sorted({badge_id for _, badge_id in wanted ^ self.found})
+
+    def forget(self, badge_id: str) -> set[str]:
+        """Forget what was added about a badge, and return the digests that it was found by."""
+        self.digests.pop(badge_id, None)
+        found = {(digest, one) for digest, one in self.found if one == badge_id}
+        self.found -= found
+        return {digest for digest, _ in found}
+
+    def check(self) -> Iterator[Finding]:
+        """Report the badges of the owners that can't be listed, or that others can list."""
+        yield from all_wrong(
+            f"the badge {badge_id} is not among the badges of its owner's secret, or is among"
+            " another one's"
+            for badge_id in self.differing()
+        )
+        if self.digests and not self.differing():
+            yield ok(f"owners: {len(self.digests):,} badges are found by their secrets")
+
+
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The badges and wallets among the items, and the number of items of each kind."""
+    """The badges, owners and wallets among the items, and the number of items of each kind."""
 
     badges: Badges = field(default_factory=Badges)
+    owners: Owners = field(default_factory=Owners)
     wallets: Wallets = field(default_factory=Wallets)
     kinds: Counter[str] = field(default_factory=Counter)
 
@@ -72,6 +119,7 @@ class Items:
         """Collect the items; report those that are wrong, and the counts of badges."""
         yield from self.collect(stored)
         yield from self.check_badges()
+        yield from self.owners.check()
 
     def collect(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
         """Collect the items; report those that are wrong, and the number of each kind."""
@@ -99,4 +147,5 @@ class Items:
                 continue
             self.kinds[kind.name] += 1
             self.badges.add(kind, item)
+            self.owners.add(kind, item)
             self.wallets.add(kind, item)

@@ -18,9 +18,18 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
 from vumi.journals import ArchivedObject, query_all, read_wallet
-from vumi.operate.check.items import Badges, Items, StoredItem
+from vumi.operate.check.items import Badges, Items, Owners, StoredItem
 from vumi.operate.check.report import Finding, all_wrong, note
-from vumi.operate.kinds import BADGE, DAY, ENTRY, NONCE, WALLET, WALLET_OF_A_USER
+from vumi.operate.kinds import (
+    BADGE,
+    BADGE_OF_A_SECRET,
+    DAY,
+    ENTRY,
+    NONCE,
+    OWNER,
+    WALLET,
+    WALLET_OF_A_USER,
+)
 from vumi.plurals import plural
 
 MAX_READS = 10
@@ -44,6 +53,7 @@ class LiveCheck:
         with closing(Items()) as items:
             yield from items.collect(stored)
             yield from self._check_badges(items)
+            yield from self._check_owners(items.owners)
             yield from self._check_wallets(items)
 
     def _check_badges(self, items: Items) -> Iterator[Finding]:
@@ -56,6 +66,16 @@ class LiveCheck:
             if message is None:
                 yield note(f"the badge {badge_id} changes too fast to be checked")
         yield from items.check_badges()
+
+    def _check_owners(self, owners: Owners) -> Iterator[Finding]:
+        for badge_id in owners.differing():
+            seen = owners.forget(badge_id)
+            if owner := self.table.get(keys.owner(badge_id)):
+                owners.add(OWNER, owner)
+                seen.add(text(owner, "digest"))
+            for one in self.table.get_all([keys.owned(digest, badge_id) for digest in seen]):
+                owners.add(BADGE_OF_A_SECRET, one)
+        yield from owners.check()
 
     def _check_wallets(self, items: Items) -> Iterator[Finding]:
         yield from all_wrong(self._add_archive(items))

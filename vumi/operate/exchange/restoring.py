@@ -212,11 +212,18 @@ class Restore:
                 self._table.put_all([item for item in items if not _goes_with_head(item)])
             last |= {key_of(item): item for item in together}
         self._keep_view_time(max(latest, number(given.head, "watermark")))
-        made = self._make_items(given, latest)
+        made = self._make_items(given, latest, last.get(keys.owner(given.name), {}))
         self._table.write(*_head_writes(given), *map(Put, [*last.values(), *made]))
 
-    def _make_items(self, given: GivenGroup, latest: int) -> Iterator[Item]:
-        """Make the wallet of a user, or the marker of the latest view: its removal folds all."""
+    def _make_items(self, given: GivenGroup, latest: int, owner: Item) -> Iterator[Item]:
+        """Make what an export leaves out.
+
+        That is the wallet of a user, the badge of a secret, and the marker of the latest view,
+        whose removal folds all.
+        """
+        if digest := text(owner, "digest"):
+            pk, sk = keys.owned(digest, given.name)
+            yield {"PK": pk, "SK": sk}
         if given.kind is WALLET:
             key = wallets.owner(text(given.head, "user"))
             yield {"PK": key.pk, "SK": key.sk, "wallet": given.name}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.counting import keys
 from chalicelib.storage.items import Item, Key, key_of
-from chalicelib.storage.writes import Put
+from chalicelib.storage.writes import Delete, Put
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.archive import EntryRemoval, batches
@@ -124,9 +124,40 @@ def test_a_sound_stack_has_no_errors(stack: Stack) -> None:
 def test_a_count_that_changes_during_the_scan_is_no_error(stack: Stack) -> None:
     """The scan reads the days before a day ends, and the summary after it."""
     owner: Item = {"PK": BADGE, "SK": keys.OWNER, "digest": "a" * 64}
-    stack.table.put_all([owner])
+    found: Item = dict(zip(("PK", "SK"), keys.owned("a" * 64, "a/b"), strict=True))
+    stack.table.put_all([owner, found])
     stack.during[key_of(owner)] = lambda: stack.table.put_all([NEW_DAY, NEXT_SUMMARY])
-    assert stack.check() == SOUND
+    listed = "ok: owners: 1 badges are found by their secrets"
+    assert stack.check() == [*SOUND[:1], listed, *SOUND[1:]]
+
+
+def test_an_owner_that_changes_during_the_scan_is_no_error(stack: Stack) -> None:
+    """The scan reads the new secret's badges before it has any, and the owner after that."""
+    old: Item = dict(zip(("PK", "SK"), keys.owned("a" * 64, "a/b"), strict=True))
+    new: Item = dict(zip(("PK", "SK"), keys.owned("b" * 64, "a/b"), strict=True))
+    owner: Item = {"PK": BADGE, "SK": keys.OWNER, "digest": "b" * 64}
+    stack.table.put_all([old, owner])
+
+    def hand_over() -> None:
+        stack.table.write(Delete(key_of(old)), Put(new))
+
+    stack.during[key_of(owner)] = hand_over
+    assert "ok: owners: 1 badges are found by their secrets" in stack.check()
+
+
+@pytest.mark.parametrize("listed", [(), ("a" * 64, "b" * 64), ("b" * 64,)])
+def test_an_owner_whose_secret_does_not_list_the_badge_alone_is_an_error(
+    stack: Stack, listed: Sequence[str]
+) -> None:
+    owner: Item = {"PK": BADGE, "SK": keys.OWNER, "digest": "a" * 64}
+    found: list[Item] = [
+        dict(zip(("PK", "SK"), keys.owned(one, "a/b"), strict=True)) for one in listed
+    ]
+    stack.table.put_all([owner, *found])
+    assert stack.check()[1] == (
+        "wrong: the badge a/b is not among the badges of its owner's secret, or is among another"
+        " one's"
+    )
 
 
 def test_a_wrong_count_is_an_error(stack: Stack) -> None:

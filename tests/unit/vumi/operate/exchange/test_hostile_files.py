@@ -135,7 +135,7 @@ def check_items(items: list[Item], lines: list[Line], *, tokens: bool) -> None:
     own = set(own_partitions(lines))
     for item in items:
         pk = text(item, "PK")
-        assert pk in own or pk.partition("#")[0] == "WINDOW"
+        assert pk in own or pk.partition("#")[0] in {"KEY", "WINDOW"}
         assert tokens or not pk.startswith("TOKEN#")
         assert "batch" not in item or pk.startswith(("TIMER#", "TOKEN#"))
 
