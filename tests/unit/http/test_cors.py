@@ -10,6 +10,7 @@ from chalicelib.http.messages import Request
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.limits import Action
 from chalicelib.owners import routes as owner_routes
+from chalicelib.pages import owned_badges
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
@@ -26,7 +27,7 @@ READS = [
     for name, route in BY_NAME.items()
     if route.method == "GET"
     and route.authentication is Authentication.NONE
-    and route not in owner_routes.ROUTES
+    and route not in (*owner_routes.ROUTES, *owned_badges.ROUTES)
 ]
 OTHERS = sorted({*BY_NAME} - {*READS, f"POST {VIEWS}"})
 

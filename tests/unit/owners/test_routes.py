@@ -198,11 +198,18 @@ def test_a_path_and_a_query_may_have_any_id(api: Api, badge_id: str, form: str) 
     assert api.call("DELETE", badge_id, b"", authorization, form=form).status == 204
 
 
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_a_change_names_its_badge(api: Api, method: str) -> None:
+    answer = http_requests.ask(
+        api.resources, method, BADGES, b'{"base": 5}', authorization=f"Bearer {api.claim()}"
+    )
+    assert (answer.refusal, answer.says) == ((400, "bad_request"), "give an id: ?id=owner/name")
+
+
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        (BADGES, "give an id: ?id=owner/name"),
         (f"{BADGES}?id=", "the id is empty: give one like owner/name"),
         (f"{BADGES}?id=octocat&id=octocat", "id: give one, not 2"),
         (f"{BADGES}/octocat?id=octocat", "unknown option 'id': leave it out"),

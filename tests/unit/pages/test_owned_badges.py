@@ -47,7 +47,8 @@ class Owner:
         assert self.ask("POST", "", {"id": badge_id, "digest": digest(secret)}).status == 201
 
     def ids(self, secret: str = MINE) -> list[str]:
-        return [badge["id"] for badge in self.ask("GET", secret).body["badges"]]
+        found = self.ask("GET", secret)
+        return [badge["id"] for badge in found.body["badges"]] if found.status == 200 else []
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_badge_is_listed_with_its_count_and_the_views_of_today(owner: Owner) -
     )
 
 
-@pytest.mark.parametrize("owned", [0, 1, PAGE, PAGE + 1, 2 * PAGE])
+@pytest.mark.parametrize("owned", [1, PAGE, PAGE + 1, 2 * PAGE])
 def test_pages_have_each_badge_once_in_the_order_of_the_ids(owner: Owner, owned: int) -> None:
     wanted = [f"me/{place:03}" for place in range(owned)]
     for badge_id in reversed(wanted):
@@ -88,10 +89,11 @@ def test_an_id_in_the_query_asks_for_one_badge(owner: Owner) -> None:
     assert owner.ask("GET", MINE, id="").status == 400
 
 
-def test_a_secret_is_needed_and_one_without_badges_has_an_empty_list(owner: Owner) -> None:
+def test_a_secret_is_needed_and_one_without_badges_is_refused(owner: Owner) -> None:
     owner.claim("a/b")
     assert owner.ask("GET", "").status == 401
-    assert owner.ask("GET", OTHER).body == {"badges": []}
+    refused = owner.ask("GET", OTHER)
+    assert (refused.refusal, refused.says) == ((403, "wrong_secret"), "no badge has this secret")
 
 
 def test_a_renamed_badge_has_its_present_name(owner: Owner) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
-from chalicelib.storage.items import Key
+from chalicelib.storage.items import Item, Key
 from vumi.storage.database import Database
 from vumi.storage.file_format import FORMAT, VERSION, FileFormat, version_of
 from vumi.storage.table import SqliteTable
@@ -49,6 +49,18 @@ def older(path: Path) -> Path:
     SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
     database.close()
     return path
+
+
+def test_the_second_format_lists_the_badges_of_secrets(path: Path) -> None:
+    """An owner without a digest is a badge with several names, which nobody owns."""
+    first = FileFormat(FORMAT.migrations[:1])
+    with closing(Database(path, file_format=first)) as database:
+        owned: Item = {"PK": "USER#a#b", "SK": "OWNER", "digest": "d" * 64, "created": 1}
+        named: Item = {"PK": "USER#c", "SK": "OWNER", "names": ["e"]}
+        SqliteTable(database).put_all([owned, named])
+    with closing(Database(path, migrates=True)) as database:
+        found = database.read("SELECT pk, sk, attributes FROM items WHERE sk != 'OWNER'")
+    assert found == [("KEY#" + "d" * 64, "BADGE#a#b", "{}")]
 
 
 def test_missing_migrations_are_applied_in_order_and_keep_the_rows(older: Path) -> None:
