@@ -99,7 +99,7 @@ class Owners:
             for badge_id in self.differing()
         )
         if self.digests and not self.differing():
-            yield ok(f"owners: {len(self.digests):,} badges are found by their secrets")
+            yield ok(f"owners: {plural(len(self.digests), 'badge')} can be listed by their secrets")
 
 
 @dataclass(frozen=True, slots=True)
