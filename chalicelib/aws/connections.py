@@ -51,12 +51,12 @@ class Connections:
         try:
             connection.request("POST", self.endpoint.path, body, headers)
             response = connection.getresponse()
-            answer = HttpReply(response.status, response.headers, response.read())
+            reply = HttpReply(response.status, response.headers, response.read())
         except (OSError, HTTPException) as error:
             connection.close()
             raise exceptions.HTTPClientError(error=repr(error)) from error
         self._idle.append(connection)
-        return answer
+        return reply
 
     def close(self) -> None:
         """Close the connections that have no request."""

@@ -60,8 +60,8 @@ class DynamoTable:
         self._retry = retry
 
     def get(self, key: Key) -> Item | None:
-        answer = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
-        return decode_item(answer["Item"]) if "Item" in answer else None
+        response = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
+        return decode_item(response["Item"]) if "Item" in response else None
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         found: dict[Key, Item] = {}
@@ -150,10 +150,10 @@ class DynamoTable:
             nonlocal left
             asked: Any = {self._name: {"Keys": left, **CONSISTENT}}
             with translate_errors():
-                answer = self._client.batch_get_item(RequestItems=asked)
-            items = map(decode_item, answer.get("Responses", {}).get(self._name, []))
+                response = self._client.batch_get_item(RequestItems=asked)
+            items = map(decode_item, response.get("Responses", {}).get(self._name, []))
             found.update((key_of(item), item) for item in items)
-            unread: Any = answer.get("UnprocessedKeys", {}).get(self._name)
+            unread: Any = response.get("UnprocessedKeys", {}).get(self._name)
             if unread:
                 left = unread["Keys"]
                 raise UnavailableError(UNPROCESSED)
@@ -165,10 +165,10 @@ class DynamoTable:
         """Store up to 25 items; return those that DynamoDB left unprocessed."""
         requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
         with translate_errors():
-            answer = self._client.batch_write_item(
+            response = self._client.batch_write_item(
                 RequestItems={self._name: requests}  # type: ignore[dict-item]
             )
-        left = answer.get("UnprocessedItems", {}).get(self._name, [])
+        left = response.get("UnprocessedItems", {}).get(self._name, [])
         return [decode_item(request["PutRequest"]["Item"]) for request in left]
 
     def _put_singly(self, items: Sequence[Item], left: list[Item]) -> list[Item]:
@@ -226,8 +226,8 @@ class DynamoTable:
         return self._retry.call(once)
 
     def _send(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = getattr(self._client, operation)(TableName=self._name, **request)
-        return answer
+        response: dict[str, Any] = getattr(self._client, operation)(TableName=self._name, **request)
+        return response
 
 
 def _cancellation(error: ClientError) -> Exception:
@@ -246,8 +246,8 @@ def _cancellation(error: ClientError) -> Exception:
     return ConditionFailedError(failed) if failed else meaning(error)
 
 
-def _item_in(answer: Mapping[str, Any]) -> Item | None:
-    return decode_item(answer["Item"]) if answer.get("Item") else None
+def _item_in(response: Mapping[str, Any]) -> Item | None:
+    return decode_item(response["Item"]) if response.get("Item") else None
 
 
 def _between(partition: str, first: str, last: str) -> dict[str, Any]:

@@ -77,15 +77,15 @@ class JsonClient:
     def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         """Send a request, and return the content of its answer.
 
-        Raises `ClientError` for an error of AWS, `HTTPClientError` without an answer, and
-        `ChecksumError` for a damaged answer.
+        Raises `ClientError` for an error of AWS, `HTTPClientError` without a response, and
+        `ChecksumError` for a damaged response.
         """
         body = json.dumps(request).encode()
-        answer = self._send(self._headers(operation, body), body)
-        _check(answer)
-        if answer.status >= FIRST_ERROR:
-            raise exceptions.ClientError(_error(answer), operation)
-        return _content(answer)
+        reply = self._send(self._headers(operation, body), body)
+        _check(reply)
+        if reply.status >= FIRST_ERROR:
+            raise exceptions.ClientError(_error(reply), operation)
+        return _content(reply)
 
     def _headers(self, operation: str, body: bytes) -> dict[str, str]:
         headers = {
@@ -136,37 +136,37 @@ def _credential(environment: Mapping[str, str], name: str) -> str:
     return required(name, environment.get(name, ""), "a credential of the function's role")
 
 
-def _check(answer: HttpReply) -> None:
+def _check(reply: HttpReply) -> None:
     """Compare an answer with its checksum, which DynamoDB sends."""
-    expected, actual = answer.headers.get("x-amz-crc32"), str(zlib.crc32(answer.body))
+    expected, actual = reply.headers.get("x-amz-crc32"), str(zlib.crc32(reply.body))
     if expected is not None and expected != actual:
         raise exceptions.ChecksumError(
             checksum_type="crc32", expected_checksum=expected, actual_checksum=actual
         )
 
 
-def _content(answer: HttpReply) -> dict[str, Any]:
+def _content(reply: HttpReply) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(answer.body or b"{}")
+        content: dict[str, Any] = json.loads(reply.body or b"{}")
     except ValueError as error:
         raise exceptions.HTTPClientError(error=repr(error)) from error
     return content
 
 
-def _error(answer: HttpReply) -> Any:
+def _error(reply: HttpReply) -> Any:
     """Return the response of botocore's `ClientError` for an answer with an error.
 
     An error of a proxy has no JSON. Errors of SQS have their older code in a header.
     """
     try:
-        content = json.loads(answer.body)
+        content = json.loads(reply.body)
     except ValueError:
         content = {}
-    kind = content.get("__type", str(answer.status)).partition(":")[0].rpartition("#")[2]
-    older = answer.headers.get("x-amzn-query-error", "").partition(";")[0]
+    kind = content.get("__type", str(reply.status)).partition(":")[0].rpartition("#")[2]
+    older = reply.headers.get("x-amzn-query-error", "").partition(";")[0]
     message = content.get("message", content.get("Message", ""))
     return {
         **content,
         "Error": {"Code": older or kind, "Message": message},
-        "ResponseMetadata": {"HTTPStatusCode": answer.status},
+        "ResponseMetadata": {"HTTPStatusCode": reply.status},
     }

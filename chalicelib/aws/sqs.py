@@ -62,7 +62,7 @@ class SqsQueue:
     def _send_batch(self, messages: Sequence[Message], refused: list[Message]) -> list[Message]:
         """Send up to ten messages; return those to try again, append refused ones to `refused`."""
         with translate_errors():
-            answer = self._client.send_message_batch(
+            response = self._client.send_message_batch(
                 QueueUrl=self._url,
                 Entries=[
                     {
@@ -73,7 +73,7 @@ class SqsQueue:
                     for place, message in enumerate(messages)
                 ],
             )
-        failed = answer.get("Failed", [])
+        failed = response.get("Failed", [])
         refused += [messages[int(entry["Id"])] for entry in failed if entry["SenderFault"]]
         return [messages[int(entry["Id"])] for entry in failed if not entry["SenderFault"]]
 

@@ -95,12 +95,12 @@ def fetcher_of(settings: Settings) -> GuardedFetcher:
     )
 
 
-def _body_of(answer: HttpReply) -> bytes:
-    if answer.status in MISSING:
-        raise FetchError(f"there is no file (answered {answer.status})")
-    if answer.status != FOUND:
-        raise FetchError(describe_refusal(answer.status))
-    if answer.body is None:
+def _body_of(reply: HttpReply) -> bytes:
+    if reply.status in MISSING:
+        raise FetchError(f"there is no file (answered {reply.status})")
+    if reply.status != FOUND:
+        raise FetchError(describe_refusal(reply.status))
+    if reply.body is None:
         size = MAX_REPLY_BYTES // 1024
         raise FetchError(f"the file can't be read to its end, or is longer than {size} KiB")
-    return answer.body
+    return reply.body

@@ -88,7 +88,7 @@ class HttpClient:
     """The client of users' URLs.
 
     `allowed` are the private networks that may be called. `seconds` is the time for one whole
-    request: resolving, connecting, sending and reading. An answer may have `max_bytes`. Redirects
+    request: resolving, connecting, sending and reading. A response may have `max_bytes`. Redirects
     are not followed, and no proxy is used. `connected` has an address once for each request to it.
     """
 
@@ -253,12 +253,12 @@ def read_reply(
     max_bytes: int = MAX_REPLY_BYTES,
 ) -> HttpReply:
     """Read an answer. The head alone is an answer. Raises `MalformedReplyError` and `OSError`."""
-    answer = cast("socket.socket", _ReplyStream(wire, deadline, max_bytes))
+    stream = cast("socket.socket", _ReplyStream(wire, deadline, max_bytes))
     try:
-        response = http_client.HTTPResponse(answer, method=method)
+        response = http_client.HTTPResponse(stream, method=method)
         response.begin()
         while response.status < 200:  # noqa: PLR2004  an answer before the final one
-            response = http_client.HTTPResponse(answer, method=method)
+            response = http_client.HTTPResponse(stream, method=method)
             response.begin()
     except ConnectionError:
         raise

@@ -214,10 +214,10 @@ def resolve(
     The system's resolver has no timeout that can be set, so it runs on a thread, which is abandoned
     after `seconds`.
     """
-    answer: Future[Sequence[Record]] = Future()
-    Thread(target=_run_resolver, args=(answer, resolver, url), daemon=True).start()
+    resolved: Future[Sequence[Record]] = Future()
+    Thread(target=_run_resolver, args=(resolved, resolver, url), daemon=True).start()
     try:
-        records = answer.result(seconds)
+        records = resolved.result(seconds)
     except TimeoutError:
         raise UnreachableError(f"{url.host[:80]} was not resolved in time") from None
     except OSError:
@@ -240,8 +240,8 @@ def resolve_for_stranger(resolver: Resolver, *arguments: Any, **options: Any) ->
         STRANGERS_SLOTS.release()
 
 
-def _run_resolver(answer: Future[Sequence[Record]], resolver: Resolver, url: Url) -> None:
+def _run_resolver(resolved: Future[Sequence[Record]], resolver: Resolver, url: Url) -> None:
     try:
-        answer.set_result(resolver(url.host, url.port, type=socket.SOCK_STREAM))
+        resolved.set_result(resolver(url.host, url.port, type=socket.SOCK_STREAM))
     except Exception as failure:  # noqa: BLE001  raised by `resolve`
-        answer.set_exception(failure)
+        resolved.set_exception(failure)

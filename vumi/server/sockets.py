@@ -177,7 +177,7 @@ def _unsent(one: socket.socket) -> int:
     Return 0 where the system does not tell, as on macOS.
     """
     try:
-        answer = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(INTEGER.size))
+        buffer = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(INTEGER.size))
     except OSError:
         return 0
-    return int(INTEGER.unpack(answer)[0])
+    return int(INTEGER.unpack(buffer)[0])

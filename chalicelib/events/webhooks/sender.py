@@ -30,8 +30,8 @@ MAX_DIGITS = 9
 class PostOutcome:
     """The outcome of one POST: the status of the answer, or an error, or both.
 
-    `error` has at most 200 characters and no text of the answer; it is empty after a success.
-    `retry_after` is in seconds, or None if the answer has none.
+    `error` has at most 200 characters and no text of the response; it is empty after a success.
+    `retry_after` is in seconds, or None if the response has none.
     """
 
     status: int | None
@@ -71,14 +71,14 @@ class Sender:
             **self.signer.headers(webhook_id, int(self.clock()), body),
         }
         try:
-            answer = self.http.call("POST", url, headers, body)
+            reply = self.http.call("POST", url, headers, body)
         except CallError as failure:
             return PostOutcome(None, str(failure)[:MAX_ERROR_CHARACTERS])
-        wait = seconds_to_wait(answer.retry_after, self.clock())
-        outcome = PostOutcome(answer.status, "", wait)
+        wait = seconds_to_wait(reply.retry_after, self.clock())
+        outcome = PostOutcome(reply.status, "", wait)
         if outcome.delivered:
             return outcome
-        return replace(outcome, error=describe_refusal(answer.status))
+        return replace(outcome, error=describe_refusal(reply.status))
 
 
 def sender_of(settings: Settings) -> Sender | None:

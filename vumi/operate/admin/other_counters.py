@@ -1,7 +1,7 @@
 """The public counts of other counters, each read by one request of the guarded client.
 
 A badge here continues from them. The formats are those of the services' source code and documents;
-an answer in any other form is refused, and so is a count that is rounded.
+a response in any other form is refused, and so is a count that is rounded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A service: its address, the path of a page's count, and the form of the answer.
+    """A service: its address, the path of a page's count, and the form of the response.
 
     `counts` says that the service counts a view for each reading.
     """
@@ -92,20 +92,20 @@ def _check_viewed(count: int, counter: Counter) -> None:
 
 def _fetch(client: Client, url: str) -> bytes:
     """Return the body of an answer. Raises `CallError`, and `ValueError` for another status."""
-    answer = client.call("GET", url, {"Accept-Encoding": "identity"})
-    if answer.status != FOUND:
-        raise ValueError(describe_refusal(answer.status))
-    if answer.body is None:
+    reply = client.call("GET", url, {"Accept-Encoding": "identity"})
+    if reply.status != FOUND:
+        raise ValueError(describe_refusal(reply.status))
+    if reply.body is None:
         size = MAX_REPLY_BYTES // 1024
-        raise ValueError(f"the answer can't be read to its end, or is longer than {size} KiB")
-    return answer.body
+        raise ValueError(f"the response can't be read to its end, or is longer than {size} KiB")
+    return reply.body
 
 
 def _decode(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError:
-        raise ValueError("the answer is not UTF-8") from None
+        raise ValueError("the response is not UTF-8") from None
 
 
 def parse_text(body: bytes) -> int:
@@ -120,7 +120,9 @@ def parse_badge(body: bytes) -> int:
     """
     texts = list(dict.fromkeys(TEXT.findall(_decode(body))))
     if len(texts) != 2 or texts[0] != LABEL:  # noqa: PLR2004  a label and a count
-        raise ValueError(f"the answer is no badge with the label {LABEL}, but has {_shown(texts)}")
+        raise ValueError(
+            f"the response is no badge with the label {LABEL}, but has {_shown(texts)}"
+        )
     return _number(texts[1])
 
 
@@ -131,9 +133,9 @@ def json_field(name: str) -> Callable[[bytes], int]:
         try:
             document = json.loads(_decode(body))
         except (ValueError, RecursionError):
-            raise ValueError("the answer is not JSON") from None
+            raise ValueError("the response is not JSON") from None
         if not isinstance(document, dict) or name not in document:
-            raise ValueError(f"the answer has no field {name}")
+            raise ValueError(f"the response has no field {name}")
         return _number(str(document[name]))
 
     return parse

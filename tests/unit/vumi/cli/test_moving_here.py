@@ -109,7 +109,7 @@ def test_an_answer_may_have_a_long_history_but_no_endless_one(
     with counter() as (address, _):
         assert run(installation, "long", "endless", "--at", address, "--yes") == 1
     assert shown(installation.table, "@long") == 5
-    assert "count of endless: the answer can't be read to its end" in capsys.readouterr().err
+    assert "count of endless: the response can't be read to its end" in capsys.readouterr().err
 
 
 def test_a_service_that_counts_readings_is_read_only_if_the_operator_agrees(

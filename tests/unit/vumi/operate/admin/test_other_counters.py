@@ -151,7 +151,7 @@ def test_a_page_stays_in_its_place_of_the_url(service: str, page: str, url: str)
 
 
 NO_COUNT = "the count must be a whole number from 0 to 1000000000000000, not"
-NO_BADGE = "the answer is no badge with the label views, but has"
+NO_BADGE = "the response is no badge with the label views, but has"
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ NO_BADGE = "the answer is no badge with the label views, but has"
             f"{NO_BADGE} ['Error', 'Count API Failed']",
         ),
         ("komarev", poser("views", "5") + poser("views", "6"), f"{NO_BADGE} ['views', '5', '6']"),
-        ("komarev", b"\xff\xfe", "the answer is not UTF-8"),
-        ("hits.sh", b"<html>", "the answer is not JSON"),
-        ("hits.sh", b"[" * 100_000, "the answer is not JSON"),
-        ("hits.sh", b'{"total": ' + b"9" * 5_000 + b"}", "the answer is not JSON"),
-        ("hits.sh", b"[]", "the answer has no field total"),
-        ("hits.sh", b"{}", "the answer has no field total"),
+        ("komarev", b"\xff\xfe", "the response is not UTF-8"),
+        ("hits.sh", b"<html>", "the response is not JSON"),
+        ("hits.sh", b"[" * 100_000, "the response is not JSON"),
+        ("hits.sh", b'{"total": ' + b"9" * 5_000 + b"}", "the response is not JSON"),
+        ("hits.sh", b"[]", "the response has no field total"),
+        ("hits.sh", b"{}", "the response has no field total"),
         ("hits.sh", b'{"total": 5.0}', f"{NO_COUNT} '5.0'"),
         ("hits.sh", b'{"total": true}', f"{NO_COUNT} 'True'"),
         (
@@ -209,7 +209,7 @@ def test_a_refusal_an_endless_answer_or_a_failure_is_said() -> None:
     assert refusal("hits.sh", b"", 301) == "answered 301, and redirects are not followed"
     assert refusal("hits.sh", b"", 404) == "answered 404"
     assert refusal("hits.sh", None) == (
-        "the answer can't be read to its end, or is longer than 1024 KiB"
+        "the response can't be read to its end, or is longer than 1024 KiB"
     )
 
     def fail() -> HttpReply:
