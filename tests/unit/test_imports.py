@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve)$).+"
+COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve|styles)$).+"
 OTHERS = rf"{COMMANDS}|vumi\.operate\.(exchange|backups|check)|boto3"
 HISTORY = r"chalicelib\..*(\.history\.history|chart|colors|buckets)"
 PAGES = r"chalicelib\..*(badge_page|preview|png|history|public_url|http\.page)"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
 
 import click
 
 from vumi import priority
+from vumi.cli import styles
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.errors import ReportedError
@@ -60,11 +62,11 @@ def check(
         if as_json:
             print_json({"kind": str(finding.kind), "message": finding.message})
         else:
-            click.echo(str(finding))
+            click.echo(f"{styles.mark(finding.kind, sys.stdout)} {finding.message}")
     if wrong:
         raise CheckFailedError(f"{name} has {plural(wrong, 'error')}; {advice}")
     if not as_json:
-        click.echo(f"{name} has no errors.")
+        click.echo(styles.good(f"{name} has no errors."))
 
 
 def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> Iterator[Finding]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
+from vumi.cli.styles import strong
+
 Cell = str | int | None
 
 
@@ -24,8 +26,8 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print rows in columns; whole numbers are aligned to the right."""
-    for line in format_table(header, rows):
-        click.echo(line)
+    for number, line in enumerate(format_table(header, rows)):
+        click.echo(line if number else strong(line))
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:

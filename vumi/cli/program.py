@@ -20,6 +20,7 @@ from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from chalicelib.version import VERSION
+from vumi.cli import styles
 from vumi.cli.options import Invocation, setting
 from vumi.errors import ReportedError
 from vumi.given_settings import SETTINGS
@@ -126,23 +127,24 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
 
 def execute(arguments: Sequence[str], invocation: Invocation) -> int:
     """Run a command, report its error, and return the exit status."""
+    color = styles.wants_color(invocation.environment)
     try:
         status = vumi.main(
             list(arguments),
             prog_name="vumi",
             obj=invocation,
             standalone_mode=False,
-            color=False if invocation.environment.get("NO_COLOR") else None,
+            color=color,
         )
     except click.ClickException as error:
-        error.show()
+        styles.show_error(error, color=color)
         return error.exit_code
     except click.Abort:
         return INTERRUPTED
     except ReportedError as error:
-        return _fail(str(error), error.status)
+        return _fail(str(error), error.status, color=color)
     except (ClientError, OSError, SettingsError, StorageError) as error:
-        return _fail(str(error))
+        return _fail(str(error), color=color)
     return status if isinstance(status, int) else 0
 
 
@@ -158,6 +160,6 @@ def _protect_files() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
 
-def _fail(message: str, status: int = FAILED) -> int:
-    click.ClickException(message).show()
+def _fail(message: str, status: int = FAILED, *, color: bool | None) -> int:
+    styles.show_error(click.ClickException(message), color=color)
     return status

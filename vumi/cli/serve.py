@@ -17,6 +17,7 @@ from chalicelib.api import table_of
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples, setting
+from vumi.cli.styles import strong
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.metrics import access
@@ -135,14 +136,14 @@ def _greet(
 ) -> None:
     if settings.unix_socket:
         place = f"the Unix socket {settings.unix_socket}"
-        click.echo(f"vu-mi serves badges on {place}")
+        click.echo(f"vu-mi serves badges on {strong(place)}")
         click.echo(f"Try it: curl --unix-socket {settings.unix_socket} http://localhost/healthz")
     else:
         place = address(settings.host, port)
-        click.echo(f"vu-mi serves badges: make yours on {place}")
+        click.echo(f"vu-mi serves badges: make yours on {strong(place)}")
         badge = f"{place}api/v1/views.svg?id=you%2Fyour-repo"
         click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
-    click.echo(f"Data: {settings.folder.absolute()}, {_describe_data(engine)}")
+    click.echo(f"Data: {strong(str(settings.folder.absolute()))}, {_describe_data(engine)}")
     if new_token:
         show_first(new_token, sys.stdout, settings.folder)
     notifier.ready(f"Serves badges on {place}")

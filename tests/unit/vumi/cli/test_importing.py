@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +10,7 @@ from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
+from tests.terminals import run_on_terminal
 from vumi.cli import importing
 from vumi.operate.admin.counts_file import ImportedCount
 from vumi.operate.admin.importing import Import
@@ -65,22 +62,11 @@ def test_an_interrupted_import_says_so() -> None:
 
 
 def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
-    """A pseudo-terminal counts as a terminal."""
     Database(tmp_path / FILE).close()
     file = tmp_path / "counts.csv"
     file.write_text("a,1\nb,2\n")
-    ours, theirs = pty.openpty()
-    process = subprocess.run(  # noqa: S603  our own program
-        [sys.executable, "-m", "vumi", "import", str(file)],
-        env={**os.environ, "DATA": str(tmp_path), "TERM": "xterm"},
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        check=True,
-        text=True,
-    )
-    os.close(theirs)
-    seen = os.read(ours, 10_000).decode()
-    os.close(ours)
+    status, seen = run_on_terminal("import", str(file), DATA=str(tmp_path))
+    assert status == 0
     assert "badges" in seen
     assert "100%" in seen
-    assert process.stdout.startswith("2 imported\n")
+    assert "2 imported\r\n" in seen
