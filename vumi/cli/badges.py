@@ -22,7 +22,7 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import print_fields, print_json
+from vumi.cli.output import print_fields, print_json, print_result
 from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
 from vumi.plurals import plural
@@ -131,6 +131,7 @@ def delete(
 @click.command(
     epilog=examples(
         "vumi claim octocat/hello-world",
+        "vumi claim ID --json",
         'vumi claim ID --digest "$(printf %s "$SECRET" | sha256sum | cut -d" " -f1)"',
     )
 )
@@ -138,8 +139,9 @@ def delete(
 @click.option(
     "--digest", default="", help="The SHA-256 digest of the owner's secret (default: a new one)."
 )
+@as_json
 @on_installation
-def claim(installation: Installation, badge_id: str, digest: str) -> None:
+def claim(installation: Installation, badge_id: str, digest: str, *, as_json: bool) -> None:
     """Hand out a secret for any badge, whoever has it now.
 
     An earlier secret of the badge is void. The badge may be new.
@@ -148,7 +150,8 @@ def claim(installation: Installation, badge_id: str, digest: str) -> None:
         raise click.BadParameter("give 64 hex digits in lower case", param_hint="--digest")
     claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
     secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
-    click.echo(f"{badge_id} has a new owner{secret}")
+    fields = {"id": badge_id, "secret": claimed.secret or None}
+    print_result(f"{badge_id} has a new owner{secret}", fields, as_json=as_json)
 
 
 @click.command(epilog=examples("vumi release octocat/hello-world"))

@@ -18,7 +18,8 @@ from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.resources import Counting
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
-from vumi.cli.options import examples, on_installation
+from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.output import print_result
 from vumi.errors import ReportedError
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
@@ -78,8 +79,11 @@ def _fold(counting: Counting, badge_id: str) -> FoldedBadge:
 )
 @click.argument("badge_ids", metavar="[ID]...", nargs=-1)
 @click.option("--all", "of_all", is_flag=True, help="Fold all badges that have views to fold.")
+@as_json
 @on_installation
-def fold(installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool) -> None:
+def fold(
+    installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool, as_json: bool
+) -> None:
     """Fold badges.
 
     On AWS this is needed after the consumer was stopped for more than 24 hours.
@@ -87,10 +91,10 @@ def fold(installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool
     if of_all == bool(badge_ids):
         raise click.UsageError("give --all or the ids of badges")
     ids = badge_ids or installation.viewed_ids()
-    report(fold_badges(installation.counting, installation.map_parallel, ids))
+    report(fold_badges(installation.counting, installation.map_parallel, ids), as_json=as_json)
 
 
-def report(fold: Iterator[FoldedBadge]) -> None:
+def report(fold: Iterator[FoldedBadge], *, as_json: bool = False) -> None:
     """Fold badges and print the progress and the result. Raises `NotFoldedError`."""
     badges = views = failed = 0
     try:
@@ -98,7 +102,10 @@ def report(fold: Iterator[FoldedBadge]) -> None:
             views += folded.views
             if folded.failure:
                 failed += 1
-                click.echo(f"{folded.badge_id} is not folded: {folded.failure}")
+                text = f"{folded.badge_id} is not folded: {folded.failure}"
+                print_result(
+                    text, {"id": folded.badge_id, "error": folded.failure}, as_json=as_json
+                )
             if badges % REPORT_EVERY == 0:
                 click.echo(f"{plural(badges, 'badge')} so far", err=True)
     except (UnavailableError, KeyboardInterrupt) as error:
@@ -107,7 +114,8 @@ def report(fold: Iterator[FoldedBadge]) -> None:
             f"the fold stopped after {plural(badges, 'badge')}: {reason}; run it again to"
             " fold the rest"
         ) from error
-    click.echo(f"folded {plural(views, 'view')} of {plural(badges, 'badge')}")
+    text = f"folded {plural(views, 'view')} of {plural(badges, 'badge')}"
+    print_result(text, {"badges": badges, "views": views, "not_folded": failed}, as_json=as_json)
     if failed:
         raise NotFoldedError(
             f"{plural(failed, 'badge')} not folded; fix the cause and run it again"

@@ -12,10 +12,19 @@ import click
 
 from chalicelib.storage.errors import StorageError
 from vumi.cli import moving_here
-from vumi.cli.options import BADGE_ID, Invocation, dry_run, examples, on_installation, yes
+from vumi.cli.options import (
+    BADGE_ID,
+    Invocation,
+    as_json,
+    dry_run,
+    examples,
+    on_installation,
+    yes,
+)
+from vumi.cli.output import print_json, print_result
 from vumi.errors import ReportedError
 from vumi.operate.admin import counts_file, leancloud_file, other_counters
-from vumi.operate.admin.importing import Import, ImportOutcome
+from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
 from vumi.operate.exchange import files
 from vumi.operate.exchange.files import ExportFile
@@ -106,6 +115,7 @@ def _find_file(context: click.Context, _: click.Parameter, given: tuple[str, ...
     callback=_make_file,
     help="Make the file in DATA first, where there is none yet.",
 )
+@as_json
 @on_installation
 def import_(  # noqa: PLR0913  its options
     installation: Installation,
@@ -120,6 +130,7 @@ def import_(  # noqa: PLR0913  its options
     dry_run: bool,
     replace: bool,
     tokens: bool,
+    as_json: bool,
 ) -> None:
     """Import an export, a file of counts, or another counter.
 
@@ -138,28 +149,28 @@ def import_(  # noqa: PLR0913  its options
     if leancloud:
         with files.open_input(leancloud) as opened:
             rows = leancloud_file.read(leancloud, opened, site)
-        run(rows, job)
+        run(rows, job, as_json=as_json)
         return
     if service:
-        source = moving_here.Source(service, sources, badge_id, address, yes)
+        source = moving_here.Source(service, sources, badge_id, address, yes, as_json)
         import_from(source, job, moving_here.client_of(installation.settings))
         return
     if badge_id or address:
         raise click.UsageError("--as and --at need --from, because a file has its own ids")
     if len(sources) > 1:
         raise click.UsageError(f"give one FILE, not {len(sources)}; names need --from")
-    _import_file(sources[0], Restore(installation, dry_run, tokens), job)
+    _import_file(sources[0], Restore(installation, dry_run, tokens), job, as_json=as_json)
 
 
-def _import_file(file: str, whole: Restore, counts: Import) -> None:
+def _import_file(file: str, whole: Restore, counts: Import, *, as_json: bool) -> None:
     with files.open_input(file) as opened:
         if files.is_export(opened):
             if counts.replace:
                 raise click.UsageError("--replace is for counts; of an export, nothing is replaced")
-            restore(files.read(file, opened), whole)
+            restore(files.read(file, opened), whole, as_json=as_json)
             return
         rows = counts_file.read(file, opened)
-    run(rows, counts)
+    run(rows, counts, as_json=as_json)
 
 
 def import_from(source: moving_here.Source, job: Import, client: other_counters.Client) -> None:
@@ -169,29 +180,32 @@ def import_from(source: moving_here.Source, job: Import, client: other_counters.
     """
     rows, failures = moving_here.read(source, client)
     if rows:
-        run(rows, job)
+        run(rows, job, as_json=source.as_json)
     if failures:
         raise other_counters.NotReadError("; ".join(map(str, failures)))
 
 
-def restore(file: ExportFile, job: Restore) -> None:
+def restore(file: ExportFile, job: Restore, *, as_json: bool = False) -> None:
     """Import an export and print a report.
 
     Raises `InterruptedImportError`, `RestoreError`, and `KeptError` if something was not imported.
     """
-    outcomes: Counter[tuple[str, str]] = Counter()
+    outcomes: Counter[tuple[str, RestoreOutcome]] = Counter()
     kept = 0
     with _progress(file.count, "lines") as reach:
         for result in job.run(file):
-            outcomes[result.kind, result.outcome.value] += 1
+            outcomes[result.kind, result.outcome] += 1
             kept += result.outcome is RestoreOutcome.KEPT
             if result.reason and kept <= MAX_REPORTED:
-                click.echo(f"{result.kind} {result.name} is kept: {result.reason}")
+                text = f"{result.kind} {result.name} is kept: {result.reason}"
+                fields = {"kind": result.kind, "name": result.name, "kept": result.reason}
+                print_result(text, fields, as_json=as_json)
             reach(result.line)
         reach(file.count)
-    _report_dry_run(job)
-    for (kind, outcome), count in sorted(outcomes.items()):
-        click.echo(f"{kind}: {count:,} {outcome}")
+    _report_dry_run(job, as_json=as_json)
+    for (kind, outcome), count in sorted(outcomes.items(), key=_order):
+        numbers = {"kind": kind, outcome.name.lower(): count}
+        print_result(f"{kind}: {count:,} {outcome.value}", numbers, as_json=as_json)
     if kept:
         raise KeptError(
             f"{plural(kept, 'group')} not imported, and what is here stays: to have all of the"
@@ -199,7 +213,12 @@ def restore(file: ExportFile, job: Restore) -> None:
         )
 
 
-def run(rows: Sequence[counts_file.ImportedCount], job: Import) -> None:
+def _order(counted: tuple[tuple[str, RestoreOutcome], int]) -> tuple[str, str]:
+    (kind, outcome), _ = counted
+    return kind, outcome.value
+
+
+def run(rows: Sequence[counts_file.ImportedCount], job: Import, *, as_json: bool = False) -> None:
     """Import counts and print a report, with each badge that had another base.
 
     Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
@@ -209,18 +228,25 @@ def run(rows: Sequence[counts_file.ImportedCount], job: Import) -> None:
         for result in job.run(rows):
             outcomes[result.outcome] += 1
             if result.outcome in REPORTED_OUTCOMES:
-                was = "is" if result.outcome is ImportOutcome.KEPT else "was"
-                badge = f"{result.row.badge_id} {result.outcome.value}"
-                base = f"its base {was} {result.before:,}"
-                click.echo(f"{badge}: {base}, and the import has {result.row.count:,}")
+                print_result(_describe(result), result.to_json(), as_json=as_json)
             reach(outcomes.total())
-    _report_dry_run(job)
+    _report_dry_run(job, as_json=as_json)
+    if as_json:
+        print_json({one.value: outcomes[one] for one in ImportOutcome})
+        return
     for outcome in ImportOutcome:
-        click.echo(f"{outcomes[outcome]} {outcome.value}")
+        click.echo(f"{outcomes[outcome]:,} {outcome.value}")
 
 
-def _report_dry_run(job: Import | Restore) -> None:
-    if job.dry_run:
+def _describe(result: ImportResult) -> str:
+    was = "is" if result.outcome is ImportOutcome.KEPT else "was"
+    badge = f"{result.row.badge_id} {result.outcome.value}"
+    base = f"its base {was} {result.before:,}"
+    return f"{badge}: {base}, and the import has {result.row.count:,}"
+
+
+def _report_dry_run(job: Import | Restore, *, as_json: bool) -> None:
+    if job.dry_run and not as_json:
         click.echo("dry run: nothing was changed; without --dry-run:")
 
 

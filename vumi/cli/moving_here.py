@@ -20,8 +20,8 @@ from vumi.operate.admin.other_counters import Client, NotReadError, ReadCount
 class Source:
     """The pages of a service, and the options of their reading.
 
-    `badge_id` replaces the id of the only page. `address` is that of a copy of the service. Raises
-    `UsageError` and `BadIdError`.
+    `badge_id` replaces the id of the only page. `address` is that of a copy of the service. With
+    `as_json`, the standard output is for a program. Raises `UsageError` and `BadIdError`.
     """
 
     service: str
@@ -29,6 +29,7 @@ class Source:
     badge_id: str | None = None
     address: str = ""
     yes: bool = False
+    as_json: bool = False
 
     def __post_init__(self) -> None:
         if self.badge_id and len(self.pages) > 1:
@@ -58,7 +59,9 @@ def read(source: Source, client: Client) -> tuple[list[ImportedCount], list[NotR
     Asks first if the service counts a reading. Raises `UsageError` without a terminal to ask on.
     """
     if other_counters.COUNTERS[source.service].counts and not source.yes:
-        click.echo(f"{source.service} counts a view for each reading of a count.")
+        click.echo(
+            f"{source.service} counts a view for each reading of a count.", err=source.as_json
+        )
         confirm(yes=False)
     rows: list[ImportedCount] = []
     failures: list[NotReadError] = []
@@ -68,7 +71,7 @@ def read(source: Source, client: Client) -> tuple[list[ImportedCount], list[NotR
         except NotReadError as failure:
             failures.append(failure)
             continue
-        click.echo(_describe(source.service, found))
+        click.echo(_describe(source.service, found), err=source.as_json)
         rows.append(ImportedCount(number, found.badge_id, found.count))
     return rows, failures
 

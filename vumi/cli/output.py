@@ -17,6 +17,14 @@ def print_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+def print_result(text: str, fields: Mapping[str, object], *, as_json: bool) -> None:
+    """Print a text for people, or its fields for programs."""
+    if as_json:
+        print_json(fields)
+    else:
+        click.echo(text)
+
+
 def print_fields(fields: Mapping[str, object]) -> None:
     """Print an object, a line per field; an absent value is a dash."""
     width = max(map(len, fields))

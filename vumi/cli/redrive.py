@@ -18,7 +18,8 @@ from chalicelib.events.event import PARTITION, Status, batches
 from chalicelib.events.sweep import between
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds, to_milliseconds
-from vumi.cli.options import examples, on_installation
+from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.output import print_json, print_result
 from vumi.operate.admin.installation import Installation, LetterOutcome
 from vumi.plurals import plural
 
@@ -38,6 +39,10 @@ class Redriven:
     event_id: str
     outcome: RedriveOutcome
     error: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the line of JSON of the event."""
+        return {"id": self.event_id, "outcome": self.outcome.name.lower(), "error": self.error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,14 @@ class Redrive:
 
 
 @click.command(epilog=examples("vumi redrive", "vumi redrive --stack vu-mi-prod"))
+@as_json
 @on_installation
-def redrive(installation: Installation) -> None:
+def redrive(installation: Installation, *, as_json: bool) -> None:
     """Send the dead letters of views again."""
     outcomes = installation.redrive_views()
+    if as_json:
+        print_json({one.name.lower(): outcomes[one] for one in LetterOutcome})
+        return
     for outcome in LetterOutcome:
         if outcomes[outcome] or outcome is LetterOutcome.SENT:
             click.echo(f"{plural(outcomes[outcome], 'dead letter')} {outcome.value}.")
@@ -88,19 +97,26 @@ def redrive(installation: Installation) -> None:
 
 @click.command(epilog=examples("vumi redrive-events", "vumi redrive-events EVENT-ID EVENT-ID"))
 @click.argument("event_ids", metavar="[EVENT]...", nargs=-1)
+@as_json
 @on_installation
-def redrive_events(installation: Installation, event_ids: tuple[str, ...]) -> None:
+def redrive_events(
+    installation: Installation, event_ids: tuple[str, ...], *, as_json: bool
+) -> None:
     """Deliver failed events again: these, or all."""
-    run(Redrive(installation.table, installation.delivery_queue, installation.clock), event_ids)
+    job = Redrive(installation.table, installation.delivery_queue, installation.clock)
+    run(job, event_ids, as_json=as_json)
 
 
-def run(job: Redrive, event_ids: Sequence[str]) -> None:
+def run(job: Redrive, event_ids: Sequence[str], *, as_json: bool = False) -> None:
     """Redrive events and print a report. Raises `StorageError`; run it again then."""
     outcomes: Counter[RedriveOutcome] = Counter()
     for redriven in job.run(event_ids):
         outcomes[redriven.outcome] += 1
         reason = f"; its last error: {redriven.error}" if redriven.error else ""
-        click.echo(f"{redriven.event_id} {redriven.outcome.value}{reason}")
+        text = f"{redriven.event_id} {redriven.outcome.value}{reason}"
+        print_result(text, redriven.to_json(), as_json=as_json)
+    if as_json:
+        return
     for outcome in RedriveOutcome:
         if outcomes[outcome] or outcome is RedriveOutcome.REDRIVEN:
             click.echo(f"{plural(outcomes[outcome], 'event')} {outcome.value}")

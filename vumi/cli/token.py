@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import print_json, print_table
+from vumi.cli.output import print_json, print_result, print_table
 from vumi.operate.admin.installation import Installation
 from vumi.tokens import SHOWN_DIGITS, StoredToken, TokenStore
 
@@ -27,17 +27,21 @@ def token() -> None:
     """
 
 
-@token.command(epilog=examples("vumi token create --name admin"))
+@token.command(
+    epilog=examples("vumi token create --name admin", "vumi token create --name shop --json")
+)
 @click.option("--name", required=True, help="A name that no other token has.")
 @click.option(
     "--user", default="", metavar="UUID", help="The user (default: the token is an operator's)."
 )
 @click.option("--quiet", is_flag=True, help="Print the token alone, for programs.")
+@as_json
 @on_installation
-def create(installation: Installation, name: str, user: str, *, quiet: bool) -> None:
+def create(installation: Installation, name: str, user: str, *, quiet: bool, as_json: bool) -> None:
     """Create a token and print it, only once."""
     created = _store(installation).create(name, user)
-    click.echo(created if quiet else f"Token {name}, shown only once: {created}")
+    text = created if quiet else f"Token {name}, shown only once: {created}"
+    print_result(text, {"name": name, "token": created}, as_json=as_json)
 
 
 @token.command("list", epilog=examples("vumi token list", "vumi token list --json"))
@@ -55,11 +59,12 @@ def list_(installation: Installation, *, as_json: bool) -> None:
 
 @token.command(epilog=examples("vumi token revoke shop"))
 @click.argument("wanted", metavar="TOKEN")
+@as_json
 @on_installation
-def revoke(installation: Installation, wanted: str) -> None:
+def revoke(installation: Installation, wanted: str, *, as_json: bool) -> None:
     """Revoke a token by its name, or by 8 or more digits of its digest."""
     revoked = _describe(_store(installation).revoke(wanted))
-    click.echo(f"revoked: {'  '.join(revoked.values())}")
+    print_result(f"revoked: {'  '.join(revoked.values())}", revoked, as_json=as_json)
 
 
 def _store(installation: Installation) -> TokenStore:

@@ -44,6 +44,11 @@ class ImportResult:
     outcome: ImportOutcome
     before: int
 
+    def to_json(self) -> dict[str, object]:
+        """Return the line of JSON of the badge."""
+        bases = {"before": self.before, "count": self.row.count}
+        return {"id": self.row.badge_id, "outcome": self.outcome.value, **bases}
+
 
 @dataclass(frozen=True, slots=True)
 class Import:
