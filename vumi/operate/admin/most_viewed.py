@@ -22,6 +22,8 @@ from vumi.storage.badges import BadgeItems, Read, read_badges
 
 MAX_IDS = 10_000
 """The ids of a prefix that are read for a request."""
+MAX_READ = 1_000_000
+"""Its ids times its days: so many take about four seconds of processor time."""
 WAIT_SECONDS = 1.0
 """The longest wait for the end of another request's read."""
 FRESH_FACTOR = 10.0
@@ -82,23 +84,24 @@ def read_top(
     """
     today = hour_of(to_milliseconds(now)).day
     first = f"{date.fromisoformat(today) - timedelta(days=query.days - 1)}"
-    named = _named(partial(read_badges, read, first, HOURS[0]), query.prefix)
+    most = min(MAX_IDS, MAX_READ // query.days)
+    named = _named(partial(read_badges, read, first, HOURS[0]), query.prefix, most)
     badges = (_count(*one, first, today) for one in named if is_counted(one[0]))
     viewed = (badge for badge in badges if badge.views)
     return heapq.nsmallest(query.limit, viewed, key=lambda badge: (-badge.views, badge.badge_id))
 
 
 def _named(
-    read: Callable[..., Iterator[BadgeItems]], prefix: str
+    read: Callable[..., Iterator[BadgeItems]], prefix: str, most: int
 ) -> Iterator[tuple[str, BadgeItems]]:
     """Yield each badge whose present name begins with a prefix, and this name.
 
     The items of a renamed badge are under its first id, and its name is an alias.
     """
     for place, found in enumerate(read(prefix=prefix)):
-        if place == MAX_IDS:
+        if place == most:
             raise BadRequestError(
-                f"prefix: more than {MAX_IDS:,} ids begin with it: give a longer one"
+                f"prefix: more than {most:,} ids begin with it: give a longer one, or fewer days"
             )
         name, items = found.badge_id, found
         if alias := Summary.of(name, found.summary).alias:

@@ -16,7 +16,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON
 from simulation.views import AT_NOON, DAY, WINDOWS, fold, put_summary, put_views
-from vumi.operate.admin.most_viewed import MAX_IDS, MostViewed, read_top
+from vumi.operate.admin.most_viewed import MAX_IDS, MAX_READ, MostViewed, read_top
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
@@ -78,9 +78,12 @@ def test_a_renamed_badge_has_its_present_name_alone_and_a_deleted_one_has_none(
 
 def test_a_prefix_of_too_many_ids_is_refused(database: Database, table: SqliteTable) -> None:
     table.put_all([{"PK": f"USER#a{at}", "SK": "VIEWS", "count": 1} for at in range(MAX_IDS)])
-    assert top(database, "a") == []
+    most_days = MAX_READ // MAX_IDS
+    assert top(database, "a", most_days) == []
+    with pytest.raises(BadRequestError, match="fewer days"):
+        top(database, "a", most_days + 1)
     put_summary(table, "aa")
-    with pytest.raises(BadRequestError, match="longer"):
+    with pytest.raises(BadRequestError, match="more than 10,000 ids"):
         top(database, "a")
 
 
