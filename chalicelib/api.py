@@ -10,6 +10,8 @@ from chalicelib.counting.resources import CountingResources
 from chalicelib.events import routes as events
 from chalicelib.events.resources import EventResources
 from chalicelib.history import routes as history_routes
+from chalicelib.history import top
+from chalicelib.history.top import TopResources
 from chalicelib.http import page, responses
 from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
@@ -42,6 +44,7 @@ DESCRIPTION_HEADERS = {
 class ProcessResources(
     AuthenticationResources,
     ViewResources,
+    TopResources,
     CountingResources,
     OwnerResources,
     EventResources,
@@ -72,6 +75,7 @@ TABLE = RouteTable(
     (
         *views.ROUTES,
         *history_routes.ROUTES,
+        *top.ROUTES,
         *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *owned_badges.ROUTES,

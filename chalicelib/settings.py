@@ -169,7 +169,7 @@ def listed(
     return Setting(name, "", parse, "list", valid, meaning, is_secret=is_secret).declare()
 
 
-def _parse_patterns(text: str) -> tuple[str, ...]:
+def parse_patterns(text: str) -> tuple[str, ...]:
     """Return patterns of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
     return tuple(
         unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
@@ -312,7 +312,7 @@ class Settings:
         "IDS",
         "patterns like `owner/*`, in which only `*` has a meaning: any characters",
         "the ids that are counted; without a pattern, all ids are",
-        _parse_patterns,
+        parse_patterns,
     )
     proofs: str = listed(
         "PROOFS",

@@ -12,6 +12,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.counting.view import ViewQueue
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
+from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import Fetcher
@@ -40,6 +41,7 @@ class GivenResources:
     map_reads: MapParallel = map
     limits: Limits = field(default_factory=NoLimits)
     room: Callable[[], Room] = lambda: Room.ALL
+    top: Top | None = None
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
     fetcher: Fetcher = MISSING

@@ -31,6 +31,7 @@ def standalone(
         limits=NoLimits(),
         room=room,
         table=SqliteTable(database),
+        top=None,
         views_queue=views_queue,
         delivery_queue=MISSING,
         distribution_queue=MISSING,

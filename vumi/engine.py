@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from chalicelib.counting import keys
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.events.webhooks.sender import sender_of
+from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import fetcher_of
@@ -26,7 +27,7 @@ from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
-from vumi.storage.badges import count_badges
+from vumi.storage.badges import Read, count_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
 from vumi.storage.private_files import FOLDER_MODE
@@ -109,7 +110,7 @@ class Engine:
         self._loops: list[Loop] = []
         self._events: list[EventWorker] = []
 
-    def prepare(self) -> str:
+    def prepare(self, make_top: Callable[[Read], Top | None] = lambda _: None) -> str:
         """Make the resources and the loops after the server got its port.
 
         Return the token if it was created now, because it can't be shown later. Raises `OSError`,
@@ -125,6 +126,7 @@ class Engine:
             limits=self._limits,
             room=self._room,
             table=self.table,
+            top=make_top(self.read),
             views_queue=self._view_queue,
             delivery_queue=self._deliveries,
             distribution_queue=self._groups,

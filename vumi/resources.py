@@ -11,6 +11,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.counting.view import ViewQueue
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
+from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, Room
 from chalicelib.outgoing.fetching import Fetcher
@@ -48,6 +49,7 @@ class StandaloneResources:
     limits: Limits
     room: Callable[[], Room]
     table: SqliteTable
+    top: Top | None
     views_queue: ViewQueue
     delivery_queue: SqliteQueue
     distribution_queue: SqliteQueue

@@ -17,6 +17,7 @@ from chalicelib.settings import (
     listed,
     number,
     one_text,
+    parse_patterns,
     read,
     settings_of,
     switch,
@@ -45,6 +46,14 @@ def _parse_metrics(text: str) -> MetricsAccess:
     if text not in set(MetricsAccess):
         raise ValueError(f"must be {' or '.join(MetricsAccess)}, not {text!r}")
     return MetricsAccess(text)
+
+
+def _parse_prefixes(text: str) -> tuple[str, ...]:
+    """Return patterns of prefixes, none of which is that of all ids."""
+    patterns = parse_patterns(text)
+    if wild := [pattern for pattern in patterns if pattern.startswith("*")]:
+        raise ValueError(f"must be patterns that don't begin with *, not {wild[0]!r}")
+    return patterns
 
 
 def _limit(name: str, default: int, meaning: str) -> Any:
@@ -129,6 +138,14 @@ class StandaloneSettings:
     )
     access_log: bool = switch(
         "ACCESS_LOG", "whether each request is logged, without anything about its client", "off"
+    )
+    public_top: tuple[str, ...] = listed(
+        "PUBLIC_TOP",
+        "patterns like `me.example/*`, in which only `*` has a meaning: any characters. None begins"
+        " with it",
+        "the prefixes of ids whose most viewed ones everybody may read"
+        " ([`GET /api/v1/views/top`](badges.md#get-apiv1viewstop))",
+        _parse_prefixes,
     )
     admin: bool = switch("ADMIN", "whether the operator's page is served at `/admin`")
     product: Settings = field(default_factory=partial(Settings.from_environment, {}, DEFAULTS))

@@ -72,6 +72,7 @@ class AwsResources:
     map_parallel = map_reads = staticmethod(map_parallel)
     limits = NoLimits()
     room = staticmethod(lambda: Room.ALL)
+    top = None
 
     resolver = staticmethod(socket.getaddrinfo)
 

@@ -121,9 +121,14 @@ def several(most: int, **rules: Any) -> Repeated[str]:
     return Repeated(parse, ID, words, most=most, name="id", example=example, **rules)
 
 
+def is_counted(badge_id: str, settings: Settings) -> bool:
+    """Return whether the operator counts an id."""
+    return not settings.ids or any(fnmatchcase(badge_id, pattern) for pattern in settings.ids)
+
+
 def check_counted(badge_id: str, settings: Settings) -> None:
     """Raise `NotCountedError` for an id that the operator does not count."""
-    if settings.ids and not any(fnmatchcase(badge_id, pattern) for pattern in settings.ids):
+    if not is_counted(badge_id, settings):
         raise NotCountedError("this id is not counted here: the operator must add it to IDS")
 
 

@@ -9,6 +9,7 @@ from chalicelib.counting import milestones
 from chalicelib.counting.ids import ID, NotCountedError
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
 from chalicelib.history.routes import A_DAY
+from chalicelib.history.top import MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards
 from chalicelib.http.fields import (
     Component,
@@ -124,9 +125,29 @@ HISTORY_EXAMPLE = {
         {"day": "2026-11-21", "views": 12},
     ],
 }
+TOP = record(
+    "Top",
+    {
+        "top": array(
+            closed(
+                {
+                    "id": ID,
+                    "count": integer(description="The number that its badge shows."),
+                    "views": integer(1, description="Its views in these days."),
+                }
+            ),
+            MAX_LIMIT,
+            description="The most viewed one first; ids with the same views are in their order.",
+        )
+    },
+)
+TOP_EXAMPLE = [
+    {"id": "me.example/first/", "count": 1241, "views": 310},
+    {"id": "me.example/second/", "count": 96, "views": 42},
+]
 HISTORY = Section(
     "history",
-    "Views by hour, day, week and month. These routes count no view.",
+    "Views by hour, day, week and month, and the most viewed ids. These routes count no view.",
     {
         "getHistory": Operation(
             f"Returns every bucket without gaps, at most {MAX_BUCKETS}, or {Interval.HOUR.most}"
@@ -139,6 +160,14 @@ HISTORY = Section(
             f"A chart has at most {MAX_BUCKETS} days, weeks or months, or {Interval.HOUR.most}"
             " hours.",
             {200: IMAGE},
+        ),
+        "getTop": Operation(
+            "For lists of the most read pages, on one machine alone. A renamed badge has its latest"
+            " name. At most 10,000 ids may begin with the prefix, and ids times days may be a"
+            " million. The numbers are some milliseconds old, or some seconds if there are many"
+            " ids.",
+            {200: success(TOP, example={"top": TOP_EXAMPLE})},
+            [NotPublicError, OneMachineOnlyError],
         ),
     },
 )

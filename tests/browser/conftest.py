@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(folder: Path) -> Iterator[Server]:
-    with running(folder) as started:
+    with running(folder, PUBLIC_TOP="localhost/*") as started:
         yield started
 
 

@@ -11,7 +11,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.browser.visit import Visit
 from tests.loopback import SilentHandler, serving
@@ -86,6 +86,16 @@ def test_a_script_may_count_by_any_request(
         visit.page.unroute_all()  # `wait_for` doesn't let Playwright pass on a beacon
         assert visit.page.evaluate(script, f"{visit.root}/api/v1/views?id={badge}")
         server.wait_for(badge, 1)
+
+
+def test_the_most_read_posts_of_the_page_are_listed(
+    browser: Browser, server: Server, site: str
+) -> None:
+    for path, times in (("second", 3), ("first", 2), ("not-a-post", 9)):
+        server.visit(f"localhost/{path}/", times)
+    with visiting(browser, server, site) as visit:
+        visit.page.goto(site)
+        expect(visit.page.locator("#most-read a")).to_have_text(["Second", "First"])
 
 
 def test_a_script_changes_nothing(browser: Browser, server: Server, site: str, badge: str) -> None:

@@ -431,6 +431,7 @@ def ask_on_every_path(aws: Aws) -> None:
         "/api/v1/views/counts",
         "/api/v1/views/history",
         "/api/v1/views/history.svg",
+        "/api/v1/views/top",
         "/",
         "/count.js",
         "/openapi.json",

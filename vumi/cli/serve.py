@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from chalicelib.api import table_of
+from chalicelib.counting import ids
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples, setting
@@ -22,6 +23,7 @@ from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.metrics import access
 from vumi.metrics.monitoring import Monitoring, read_process
+from vumi.operate.admin.most_viewed import MostViewed
 from vumi.operate.admin.overview_refresh import Overview
 from vumi.operate.admin.routes import Admin
 from vumi.plurals import plural
@@ -70,6 +72,8 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     unix_socket = _unix_socket(settings, notifier.given_socket())
     free = partial(free_bytes, settings.folder)
     room = DiskSpace(free, settings.min_free_bytes, time.monotonic)
+    is_counted = partial(ids.is_counted, settings=settings.product)
+    make_top = partial(MostViewed, patterns=settings.public_top, is_counted=is_counted)
     engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
     overview = Overview(settings.folder, invocation.clock)
     admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
@@ -103,7 +107,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
-        new_token = engine.prepare()
+        new_token = engine.prepare(make_top)
         with monitoring.running():
             engine.start()
             invocation.given.warn()

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TypeAlias
 
 from chalicelib import telemetry
+from chalicelib.history import top
 from chalicelib.http import errors
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError
@@ -36,7 +37,7 @@ THREADS = 40
 HEALTH = "/healthz"
 METRICS = "/metrics"
 ADMIN_DATA = "/admin/data"
-SLOW = (METRICS, ADMIN_DATA)
+SLOW = (METRICS, ADMIN_DATA, top.PATH)
 """The beginnings of paths whose answers read much of the file."""
 
 Reply: TypeAlias = Response | BodyExpected | Callable[[], Response | BodyExpected]
@@ -49,8 +50,8 @@ class CommonCommits:
     """The answers to requests by `route`, several of them in one commit of `in_one_commit`.
 
     A request whose route comes to the network (`MayWait`) is answered again, alone on a thread: so
-    the limits refuse most of them before. So are a scrape of the metrics, a request for the
-    operator's data, and each request of a failed common commit.
+    the limits refuse most of them before. So are requests of `SLOW` paths, and
+    each request of a failed common commit.
     `on_commit` gets the number of requests that each commit answered, and its time.
     """
 

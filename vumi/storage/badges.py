@@ -40,17 +40,23 @@ class BadgeItems:
 
 
 def read_badges(
-    read: Read, first_day: str, hour: str, badges_in_a_query: int = BADGES_IN_A_QUERY
+    read: Read,
+    first_day: str,
+    hour: str,
+    *,
+    prefix: str = "",
+    badges_in_a_query: int = BADGES_IN_A_QUERY,
 ) -> Iterator[BadgeItems]:
     """Yield the items of every badge by id, with its days since `first_day` (yyyy-mm-dd).
 
-    A day has its views, and those of one hour: the attribute `hour`.
+    A day has its views, and those of one hour: the attribute `hour`. With a `prefix`, only the
+    badges whose ids begin with it.
     """
-    after = keys.PARTITION
-    while rows := read(_BADGES, (after, keys.DAY + first_day, hour, badges_in_a_query)):
+    first = partition = keys.PARTITION + prefix
+    while rows := read(_BADGES, (first, keys.DAY + first_day, hour, partition, badges_in_a_query)):
         for row in rows:
             yield _badge(*row)
-        after = rows[-1][0]
+        first = rows[-1][0] + "\0"
 
 
 def count_seen(read: Read, since: Milliseconds) -> dict[str, int]:
@@ -69,8 +75,10 @@ def count_badges(read: Read, most: int) -> int:
 
 _BADGES = f"""
 WITH page AS (
-    SELECT DISTINCT pk FROM items WHERE pk > ?1 AND pk < 'USER$' AND sk >= ?2
-    UNION SELECT pk FROM viewed WHERE pk > ?1 ORDER BY pk LIMIT ?4
+    SELECT DISTINCT pk FROM items
+    WHERE pk >= ?1 AND pk < CAST(?4 || x'ff' AS TEXT) AND sk >= ?2
+    UNION SELECT pk FROM viewed WHERE pk >= ?1 AND pk < CAST(?4 || x'ff' AS TEXT)
+    ORDER BY pk LIMIT ?5
 )
 SELECT page.pk,
     max(attributes) FILTER (WHERE sk = '{keys.SUMMARY}'),
@@ -82,7 +90,7 @@ SELECT page.pk,
     (SELECT group_concat(sk) FROM viewed JOIN views ON badge = number WHERE viewed.pk = page.pk)
 FROM page LEFT JOIN items ON items.pk = page.pk AND sk >= ?2
 GROUP BY page.pk ORDER BY page.pk"""  # noqa: S608  fixed names
-"""`$` is the character after `#`, with which every partition of a badge begins."""
+"""No text has the byte `ff`, so all that begin with a prefix are before the prefix and the byte."""
 _NUMBER = f"""
 WITH RECURSIVE found (pk) AS (
     VALUES ('{keys.PARTITION}') UNION ALL
@@ -97,6 +105,7 @@ SELECT count(*) FROM (
     AND coalesce(json_extract(attributes, '$.alias'), json_extract(attributes, '$.deleted')) IS NULL
     LIMIT ?
 )"""  # noqa: S608  fixed names
+"""`$` is the character after `#`, with which every partition of a badge begins."""
 _SEEN = """SELECT json_extract(attributes, '$.badge'),
     sum(coalesce(json_extract(attributes, '$.views'), 1)) FROM items
 WHERE pk >= ? AND pk < 'SEEN$' GROUP BY 1"""

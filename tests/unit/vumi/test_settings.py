@@ -52,6 +52,7 @@ def test_every_setting_is_read() -> None:
         "SOCKET_MODE": "606",
         "SETTINGS": "settings.toml",
         "ADMIN": "off",
+        "PUBLIC_TOP": "me.example/*,b?",
         "METRICS": "token",
         "ACCESS_LOG": "on",
     }
@@ -68,6 +69,7 @@ def test_every_setting_is_read() -> None:
     assert settings.proxies == TrustedProxies((IPv4Network("10.0.0.0/8"),))
     assert (settings.socket_mode, settings.file) == (0o606, "settings.toml")
     assert (settings.admin, settings.access_log) == (False, True)
+    assert settings.public_top == ("me.example/*", "b[?]")
     assert settings.metrics is MetricsAccess.TOKEN
 
 
@@ -99,6 +101,7 @@ WHOLE = "must be a whole number from"
         ("RETENTION_SECONDS", ["1500"], ["1499"], "must be at least 1500"),
         ("GRACE_SECONDS", ["1650"], ["1651"], "must be at least 3602"),
         ("METRICS", ["", "local", "token"], ["yes"], "must be local or token"),
+        ("PUBLIC_TOP", ["", "a*", "me.example/*, b"], ["*", "a, */b"], "that don't begin with"),
         ("ACCESS_LOG", ["", "off", "on"], ["yes"], "must be on or off"),
         ("TRUSTED_PROXIES", ["::1"], ["proxy"], "must be networks like"),
     ],

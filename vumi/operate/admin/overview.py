@@ -253,11 +253,9 @@ def _collect(badge_id: str, items: Iterable[Item]) -> BadgeItems:
 def _summarise(
     summary: Summary, items: BadgeItems, seen: Mapping[str, int], periods: Periods
 ) -> BadgeOverview:
-    live = _live(summary, items.views)
-    finished = {
-        str(day["SK"])[len(keys.DAY) :]: day for day in items.days if is_finished(day, summary)
-    }
-    by_day = _views_by_day(summary, finished, live, periods.today)
+    live = live_views(summary, items.views)
+    finished = finished_days(summary, items)
+    by_day = views_by_day(summary, finished, live, periods.today)
     month = periods.month
     owned = OwnedBadge.of(items.badge_id, items.owner)
     seen_now = sum(seen.get(name, 0) for name in owned.names) if seen else 0
@@ -276,7 +274,13 @@ def _summarise(
     )
 
 
-def _live(summary: Summary, views: Sequence[str]) -> list[str]:
+def finished_days(summary: Summary, items: BadgeItems) -> dict[str, Item]:
+    """Return the finished days of this life of a badge, by their dates."""
+    finished = (day for day in items.days if is_finished(day, summary))
+    return {text(day, "SK").removeprefix(keys.DAY): day for day in finished}
+
+
+def live_views(summary: Summary, views: Sequence[str]) -> list[str]:
     """Return the views that are not in the count yet."""
     if not views:
         return []
@@ -284,7 +288,7 @@ def _live(summary: Summary, views: Sequence[str]) -> list[str]:
     return [view for view in views if view >= first]
 
 
-def _views_by_day(
+def views_by_day(
     summary: Summary, finished: Mapping[str, Item], live: Iterable[str], today: str
 ) -> Counter[str]:
     """Return the views of each day; those of a clock that is ahead are of today."""

@@ -15,6 +15,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
 from chalicelib.history.buckets import Interval, Span
+from chalicelib.history.top import TopBadge, TopQuery
 from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, deleting, finding
 from chalicelib.owners.changing import BadgeChange
@@ -35,6 +36,7 @@ from simulation.views import (
 )
 from tests.profile import cases
 from vumi.operate.admin import overview
+from vumi.operate.admin.most_viewed import read_top
 from vumi.operate.admin.overview import BadgeOverview, By
 from vumi.storage.badges import count_badges, count_seen, read_badges
 from vumi.storage.database import FILE, Database
@@ -136,7 +138,7 @@ def test_the_file_is_read_in_queries_of_some_badges(database: Database, table: S
         limits.append(arguments[-1])
         return database.read(sql, arguments)
 
-    found = read_badges(read, "2026-03-01", "h11", 3)
+    found = read_badges(read, "2026-03-01", "h11", badges_in_a_query=3)
     assert [badge.badge_id for badge in found] == [f"badge-{place}" for place in range(7)]
     assert limits == [3, 3, 3, 3]
 
@@ -280,4 +282,10 @@ def test_after_any_history_the_numbers_are_those_of_the_badges(
         assert sorted(by_scan, key=lambda one: one.badge_id) == by_queries
         for badge in by_queries:
             assert badge == expected(table, badge, now)
+            shown_there = TopBadge(badge.name, badge.total, sum(badge.days[-3:]))
+            query = TopQuery(badge.name[:1], 3, 100)
+            in_top = read_top(database.read, query, now, lambda _: True)
+            assert [one for one in in_top if one.badge_id == badge.name] == (
+                [shown_there] if shown_there.views else []
+            )
         database.close()

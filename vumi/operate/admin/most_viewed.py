@@ -1,0 +1,118 @@
+"""The most viewed ids of one machine that begin with a prefix, read from the file in one pass."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
+from fnmatch import fnmatchcase
+from functools import partial
+from threading import Lock
+
+from chalicelib.counting.badge_count import MAX_LIVE, Count
+from chalicelib.counting.summary import HOURS, Summary, hour_of
+from chalicelib.history.top import TopBadge, TopQuery
+from chalicelib.http.errors import BadRequestError
+from chalicelib.owners.finding import OwnedBadge
+from chalicelib.storage.errors import UnavailableError
+from chalicelib.units import Seconds, to_milliseconds
+from vumi.operate.admin.overview import finished_days, live_views, views_by_day
+from vumi.storage.badges import BadgeItems, Read, read_badges
+
+MAX_IDS = 10_000
+"""The ids of a prefix that are read for a request."""
+MAX_READ = 1_000_000
+"""Its ids times its days: so many take about four seconds of processor time."""
+WAIT_SECONDS = 1.0
+"""The longest wait for the end of another request's read."""
+FRESH_FACTOR = 10.0
+"""A result serves all requests for so many times the time that it took to read.
+
+Reads come one after another, so the results that still serve are few.
+"""
+
+
+class MostViewed:
+    """The `chalicelib.history.top.Top` of a file, for the prefixes that the `patterns` match.
+
+    One request reads at a time, so that many of them leave the processor to the views.
+    `is_counted` says whether an id is counted here.
+    """
+
+    def __init__(
+        self,
+        read: Read,
+        patterns: Sequence[str],
+        is_counted: Callable[[str], bool],
+        stopwatch: Callable[[], Seconds] = time.monotonic,
+        wait_seconds: Seconds = WAIT_SECONDS,
+    ) -> None:
+        self._read, self._patterns, self._is_counted = read, patterns, is_counted
+        self._stopwatch, self._wait_seconds = stopwatch, wait_seconds
+        self._lock = Lock()
+        self._cached: dict[TopQuery, tuple[Seconds, Sequence[TopBadge]]] = {}
+
+    def is_public(self, prefix: str) -> bool:
+        return any(fnmatchcase(prefix, pattern) for pattern in self._patterns)
+
+    def read(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
+        """Return the badges. Raises `BadRequestError` and `StorageError`."""
+        if not self._lock.acquire(timeout=self._wait_seconds):
+            raise UnavailableError("other requests read the most viewed ids")
+        try:
+            return self._read_once(query, now)
+        finally:
+            self._lock.release()
+
+    def _read_once(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
+        began = self._stopwatch()
+        self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
+        if query not in self._cached:
+            found = read_top(self._read, query, now, self._is_counted)
+            ended = self._stopwatch()
+            self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
+        return self._cached[query][1]
+
+
+def read_top(
+    read: Read, query: TopQuery, now: Seconds, is_counted: Callable[[str], bool]
+) -> list[TopBadge]:
+    """Return the badges with the most views; those with the same number are in order of id.
+
+    Raises `BadRequestError` if the prefix has too many ids, and `StorageError`.
+    """
+    today = hour_of(to_milliseconds(now)).day
+    first = f"{date.fromisoformat(today) - timedelta(days=query.days - 1)}"
+    most = min(MAX_IDS, MAX_READ // query.days)
+    named = _named(partial(read_badges, read, first, HOURS[0]), query.prefix, most)
+    badges = (_count(*one, first, today) for one in named if is_counted(one[0]))
+    viewed = (badge for badge in badges if badge.views)
+    return heapq.nsmallest(query.limit, viewed, key=lambda badge: (-badge.views, badge.badge_id))
+
+
+def _named(
+    read: Callable[..., Iterator[BadgeItems]], prefix: str, most: int
+) -> Iterator[tuple[str, BadgeItems]]:
+    """Yield each badge whose present name begins with a prefix, and this name.
+
+    The items of a renamed badge are under its first id, and its name is an alias.
+    """
+    for place, found in enumerate(read(prefix=prefix)):
+        if place == most:
+            raise BadRequestError(
+                f"prefix: more than {most:,} ids begin with it: give a longer one, or fewer days"
+            )
+        name, items = found.badge_id, found
+        if alias := Summary.of(name, found.summary).alias:
+            items = next(read(prefix=alias, badges_in_a_query=1), found)
+        if OwnedBadge.of(items.badge_id, items.owner).names[-1] == name:
+            yield name, items
+
+
+def _count(name: str, items: BadgeItems, first: str, today: str) -> TopBadge:
+    summary = Summary.of(items.badge_id, items.summary)
+    live = live_views(summary, items.views)
+    by_day = views_by_day(summary, finished_days(summary, items), live, today)
+    views = sum(number for day, number in by_day.items() if day >= first)
+    return TopBadge(name, Count(summary, min(len(live), MAX_LIVE), live).shown, views)
