@@ -1087,3 +1087,24 @@ def test_a_badge_shows_its_base_and_every_view_seen_since_the_last_reset(
     assert shown(table) == base + since
     assert fold(table, now + 2 * 10**6) <= since
     assert shown(table) == base + since
+
+
+def test_a_name_that_gets_an_owner_during_a_rename_is_not_taken(table: Table) -> None:
+    """A grant of an id that had an owner writes no summary."""
+    owned = claimed(table)
+    claim(table, "mona")
+    claiming.release(table, "mona")
+    grant = once(lambda: claiming.grant(table, "mona", NOON, OWN_DIGEST))
+    raced = FaultyTable(table, before_write=grant)
+    with pytest.raises(TakenError):
+        rename(raced, owned, "mona")
+    assert again(table, owned).names == (BADGE,)
+    assert again(table, OwnedBadge("mona")).is_claimed
+
+
+def test_a_change_of_an_owner_who_is_replaced_meanwhile_changes_nothing(table: Table) -> None:
+    owned = claimed(table)
+    grant = once(lambda: claiming.grant(table, BADGE, NOON, OWN_DIGEST))
+    with pytest.raises(WrongSecretError):
+        change(FaultyTable(table, before_write=grant), owned, BadgeChange(base=7))
+    assert shown(table) == 0
