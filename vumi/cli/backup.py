@@ -9,6 +9,7 @@ import click
 from vumi import priority
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
+from vumi.cli.progress import progress
 from vumi.operate.backups import copying, making
 from vumi.operate.installations.file import find_file
 from vumi.plurals import plural
@@ -39,10 +40,11 @@ def backup(invocation: Invocation, folder: Path, keep: int | None, *, as_json: b
     find_file(data)
     priority.lower()
     copying.clean_up_on_sigterm()
-    if keep is None:
-        made = making.make(data, folder)
-    else:
-        made = making.make_and_keep(data, folder, keep, invocation.clock())
+    with progress("copying DATA and checking the copy"):
+        if keep is None:
+            made = making.make(data, folder)
+        else:
+            made = making.make_and_keep(data, folder, keep, invocation.clock())
     _print(made, as_json=as_json)
 
 

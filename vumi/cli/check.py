@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from vumi import priority
 from vumi.cli import styles
 from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import print_json
+from vumi.cli.output import print_result
+from vumi.cli.progress import progress
 from vumi.errors import ReportedError
 from vumi.operate.check import check as checking
 from vumi.operate.check.live import LiveCheck
@@ -51,22 +53,31 @@ def check(
         folder = invocation.settings.folder
         name, advice = str(find_file(folder)), WAY_BACK
         priority.lower()
-        findings: Iterable[Finding] = checking.check(folder)
+        findings = _check_folder(folder)
     else:
         name = f"the table {table}" if table else f"the stack {stack_name}"
         advice = 'docs/backups.md, "On AWS", says how to go on'
         findings = _check_stack(invocation, stack_name, table)
     wrong = 0
-    for finding in findings:
-        wrong += finding.kind is FindingKind.WRONG
-        if as_json:
-            print_json({"kind": str(finding.kind), "message": finding.message})
-        else:
-            click.echo(f"{styles.mark(finding.kind, sys.stdout)} {finding.message}")
+    with progress("checking") as line:
+        for finding in findings:
+            wrong += finding.kind is FindingKind.WRONG
+            line.hide()
+            _print(finding, as_json=as_json)
     if wrong:
         raise CheckFailedError(f"{name} has {plural(wrong, 'error')}; {advice}")
     if not as_json:
         click.echo(styles.good(f"{name} has no errors."))
+
+
+def _print(finding: Finding, *, as_json: bool) -> None:
+    text = f"{styles.mark(finding.kind, sys.stdout)} {finding.message}"
+    fields = {"kind": str(finding.kind), "message": finding.message}
+    print_result(text, fields, as_json=as_json)
+
+
+def _check_folder(folder: Path) -> Iterator[Finding]:
+    yield from checking.check(folder)
 
 
 def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> Iterator[Finding]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import IO
 
 import click
 
 from vumi.cli.options import examples, on_installation
+from vumi.cli.progress import progress
 from vumi.operate.admin import counts_file
 from vumi.operate.admin.counts_file import CountsExport, format_row
 from vumi.operate.admin.installation import Installation
@@ -15,9 +15,6 @@ from vumi.operate.admin.source import Source
 from vumi.operate.exchange import exporting, files
 from vumi.operate.kinds import TOKEN
 from vumi.plurals import plural
-
-REPORT_EVERY = 10_000
-"""The progress is printed after this many groups."""
 
 
 @click.command(
@@ -45,27 +42,22 @@ def export(installation: Installation, file: str, *, counts: bool) -> None:
 
 
 def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
-    rows = 0
     file.write(format_row(*counts_file.HEADER).encode())
-    for rows, (name, count) in enumerate(job.run(), 1):
-        file.write(format_row(name, count).encode())
-        _show_progress(rows)
-    click.echo(f"exported {plural(rows, 'count')}", err=True)
+    with progress("exporting counts") as line:
+        for name, count in line.count(job.run()):
+            file.write(format_row(name, count).encode())
+    click.echo(f"exported {plural(line.done, 'count')}", err=True)
 
 
 def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> None:
     writer, now = files.LineWriter(file), installation.clock()
     exported = exporting.export(source, installation.settings, now, writer)
-    for groups, _ in enumerate(exported, 1):
-        _show_progress(groups)
+    with progress("exporting") as line:
+        for _ in line.count(exported):
+            pass
     for kind, lines in sorted(writer.counts.items()):
         if kind != files.HEADER:
             note = ", which only import --tokens imports" if kind == TOKEN.name else ""
             click.echo(f"exported {plural(lines, 'line')} of the type {kind}{note}", err=True)
     for reason in source.left_out():
         click.echo(f"not exported: {reason}", err=True)
-
-
-def _show_progress(done: int) -> None:
-    if done % REPORT_EVERY == 0 and sys.stderr.isatty():
-        click.echo(f"{done:,} so far", err=True)

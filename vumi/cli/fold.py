@@ -6,7 +6,7 @@ keeps records. It must run within RETENTION_SECONDS, before TTL removes their vi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,14 +20,13 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import print_result
+from vumi.cli.progress import progress
 from vumi.errors import ReportedError
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
 from vumi.plurals import plural
 
 BATCH_BADGES = 100
-REPORT_EVERY = 1_000
-"""The progress is printed after this many badges."""
 
 
 class NotFoldedError(ReportedError):
@@ -91,29 +90,37 @@ def fold(
     if of_all == bool(badge_ids):
         raise click.UsageError("give --all or the ids of badges")
     ids = badge_ids or installation.viewed_ids()
-    report(fold_badges(installation.counting, installation.map_parallel, ids), as_json=as_json)
+    with progress("folding badges") as line:
+        folded = fold_badges(installation.counting, installation.map_parallel, ids)
+        report(line.count(folded), as_json=as_json, before_print=line.hide)
 
 
-def report(fold: Iterator[FoldedBadge], *, as_json: bool = False) -> None:
-    """Fold badges and print the progress and the result. Raises `NotFoldedError`."""
+def report(
+    fold: Iterator[FoldedBadge],
+    *,
+    as_json: bool = False,
+    before_print: Callable[[], object] = lambda: None,
+) -> None:
+    """Fold badges and print the result. Raises `NotFoldedError`."""
     badges = views = failed = 0
     try:
-        for badges, folded in enumerate(fold, 1):
+        for folded in fold:
+            badges += 1
             views += folded.views
             if folded.failure:
                 failed += 1
+                before_print()
                 text = f"{folded.badge_id} is not folded: {folded.failure}"
                 print_result(
                     text, {"id": folded.badge_id, "error": folded.failure}, as_json=as_json
                 )
-            if badges % REPORT_EVERY == 0:
-                click.echo(f"{plural(badges, 'badge')} so far", err=True)
     except (UnavailableError, KeyboardInterrupt) as error:
         reason = str(error) or "it was interrupted"
         raise NotFoldedError(
             f"the fold stopped after {plural(badges, 'badge')}: {reason}; run it again to"
             " fold the rest"
         ) from error
+    before_print()
     text = f"folded {plural(views, 'view')} of {plural(badges, 'badge')}"
     print_result(text, {"badges": badges, "views": views, "not_folded": failed}, as_json=as_json)
     if failed:

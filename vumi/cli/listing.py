@@ -10,6 +10,7 @@ import click
 
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import Cell, print_json, print_table
+from vumi.cli.progress import progress
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
@@ -49,8 +50,9 @@ def list_(installation: Installation, *, search: str, by: str, limit: int, as_js
     It reads all badges. On a stack, that is a scan of the table, which AWS bills.
     """
     found = Totals()
-    badges = installation.badges(installation.view_clock())
-    shown = top_of(found.passing(one for one in badges if one.has(search)), By(by), limit)
+    with progress("reading badges") as line:
+        badges = line.count(installation.badges(installation.view_clock()))
+        shown = top_of(found.passing(one for one in badges if one.has(search)), By(by), limit)
     if as_json:
         print_badges(shown)
         return

@@ -8,6 +8,7 @@ import click
 
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
+from vumi.cli.progress import progress
 from vumi.operate.backups import copying, restoring
 from vumi.plurals import plural
 
@@ -30,7 +31,8 @@ def restore(invocation: Invocation, backup: Path, *, aside: bool, as_json: bool)
     """
     copying.clean_up_on_sigterm()
     data = invocation.settings.folder
-    restored = restoring.restore(backup, data, invocation.clock(), aside=aside)
+    with progress("checking and copying the backup"):
+        restored = restoring.restore(backup, data, invocation.clock(), aside=aside)
     before = str(restored.before) if restored.before else None
     if as_json:
         print_json({"data": str(restored.folder), "objects": restored.objects, "before": before})
