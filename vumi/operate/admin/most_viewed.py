@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import islice
 from threading import Lock
 
 from chalicelib.counting.badge_count import MAX_LIVE, Count
@@ -27,9 +28,10 @@ MAX_READ = 1_000_000
 WAIT_SECONDS = 1.0
 """The longest wait for the end of another request's read."""
 FRESH_FACTOR = 10.0
-"""A result serves all requests for so many times the time that it took to read.
+"""The badges of a result serve all requests for so many times the time that it took to read.
 
-Reads come one after another, so the results that still serve are few.
+They are counted again for each request, so that no number falls. Reads come one after another, so
+the results that still serve are few.
 """
 
 
@@ -68,11 +70,12 @@ class MostViewed:
     def _read_once(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
         began = self._stopwatch()
         self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
-        if query not in self._cached:
-            found = read_top(self._read, query, now, self._is_counted)
-            ended = self._stopwatch()
-            self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
-        return self._cached[query][1]
+        if query in self._cached:
+            return _rank(_count_again(self._read, query, now, self._cached[query][1]), query)
+        found = read_top(self._read, query, now, self._is_counted)
+        ended = self._stopwatch()
+        self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
+        return found
 
 
 def read_top(
@@ -82,11 +85,31 @@ def read_top(
 
     Raises `BadRequestError` if the prefix has too many ids, and `StorageError`.
     """
-    today = hour_of(to_milliseconds(now)).day
-    first = f"{date.fromisoformat(today) - timedelta(days=query.days - 1)}"
+    first, today = _days(query, now)
     most = min(MAX_IDS, MAX_READ // query.days)
     named = _named(partial(read_badges, read, first, HOURS[0]), query.prefix, most)
-    badges = (_count(*one, first, today) for one in named if is_counted(one[0]))
+    return _rank((_count(*one, first, today) for one in named if is_counted(one[0])), query)
+
+
+def _count_again(
+    read: Read, query: TopQuery, now: Seconds, found: Iterable[TopBadge]
+) -> Iterator[TopBadge]:
+    """Count badges that were found before, but those that have lost their names."""
+    first, today = _days(query, now)
+    for badge in found:
+        of_badge = partial(read_badges, read, first, HOURS[0], badges_in_a_query=1)
+        for name, items in islice(_named(of_badge, badge.badge_id, MAX_IDS), 1):
+            if name == badge.badge_id:
+                yield _count(name, items, first, today)
+
+
+def _days(query: TopQuery, now: Seconds) -> tuple[str, str]:
+    """Return the first and the last day of a query."""
+    today = hour_of(to_milliseconds(now)).day
+    return f"{date.fromisoformat(today) - timedelta(days=query.days - 1)}", today
+
+
+def _rank(badges: Iterable[TopBadge], query: TopQuery) -> list[TopBadge]:
     viewed = (badge for badge in badges if badge.views)
     return heapq.nsmallest(query.limit, viewed, key=lambda badge: (-badge.views, badge.badge_id))
 

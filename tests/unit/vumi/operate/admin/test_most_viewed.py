@@ -137,6 +137,23 @@ def test_a_result_serves_for_ten_times_the_time_that_it_took(
     assert len(reader.read(query, NOON)) == 1
 
 
+def test_the_badges_of_a_result_are_counted_again_so_that_no_number_falls(
+    reader: MostViewed, stopwatch: Stopwatch, table: SqliteTable
+) -> None:
+    query = TopQuery(SITE, 30, 10)
+    for badge_id in ("a", "b"):
+        put(table, SITE + badge_id, 0)
+    assert [one.badge_id for one in reader.read(query, NOON)] == [f"{SITE}a", f"{SITE}b"]
+    stopwatch.now += 0.1
+    put(table, f"{SITE}b", 1)
+    put(table, f"{SITE}bc", 0)
+    found = reader.read(query, NOON)
+    assert [(one.badge_id, one.count, one.views) for one in found] == [
+        (f"{SITE}b", 2, 2),
+        (f"{SITE}a", 1, 1),
+    ]
+
+
 def test_a_request_waits_for_the_read_of_another_for_some_time(database: Database) -> None:
     refused: list[object] = []
 
