@@ -164,8 +164,8 @@ HISTORY = Section(
         "getTop": Operation(
             "For lists of the most read pages, on one machine alone. A renamed badge has its latest"
             " name. At most 10,000 ids may begin with the prefix, and ids times days may be a"
-            " million. The numbers are those of now; if there are many ids, a new one may be missing"
-            " for some seconds.",
+            " million. The numbers are those of now; of many ids, a new one may be missing for some"
+            " seconds.",
             {200: success(TOP, example={"top": TOP_EXAMPLE})},
             [NotPublicError, OneMachineOnlyError],
         ),
