@@ -48,6 +48,7 @@ FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWal
 """Calls that make what others show."""
 SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
 """They allow webhooks to this machine alone, where nothing receives them."""
+ONE_MACHINE_ONLY = "getTop"
 LAST = ("cancelEvent", "deleteBadge")
 AGAIN = "deleteBadgeByQuery"
 """Deletes the same badge again, which has the same answer."""
@@ -159,7 +160,7 @@ def keys(part: Any) -> Any:
 
 @contextmanager
 def one_machine(folder: Path) -> Iterator[Host]:
-    with running(folder, **SETTINGS) as server:
+    with running(folder, **SETTINGS, PUBLIC_TOP="me.example/*") as server:
         with closing(Database(folder / FILE)) as database:
             store_token(SqliteTable(database), USERS_TOKEN, A_USER)
         yield server
@@ -210,6 +211,9 @@ def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
     examples = sorted(read_examples(), key=in_order)
     assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
     for example in examples:
+        if example.name == ONE_MACHINE_ONLY and isinstance(reader.server, ChaliceHost):
+            assert reader.send(example)[0] == 404
+            continue
         answer = ask(reader, example)
         if example.answer is not None and example.name != "getDescription":
             assert keys(answer) == keys(example.answer), example.curl

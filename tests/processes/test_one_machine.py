@@ -171,7 +171,7 @@ def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) 
     for _ in range(3):
         done = _kill_after_more_badges(start(tmp_path, "import", str(file)), tmp_path, done)
     _, out, _ = run(tmp_path, "import", str(file))
-    assert out == f"{5000 - done} imported\n{done} unchanged\n0 replaced\n0 kept\n"
+    assert out == f"{5000 - done:,} imported\n{done:,} unchanged\n0 replaced\n0 kept\n"
     with running(tmp_path) as server:
         assert [server.peek(f"b{n}") for n in (0, 1, 2500, 4999)] == [1, 2, 2501, 5000]
 

@@ -69,7 +69,7 @@ def made(arguments: list[str], folder: Path, port: int) -> Iterator[Iterator[str
     process = subprocess.Popen(  # noqa: S603  our own words
         ["make", "--old-file", installed / "run.stamp", *arguments, f"VENV={installed}"],  # noqa: S607
         cwd=ROOT,
-        env={**os.environ, "DATA": str(folder), "PORT": str(port)},
+        env={**os.environ, "DATA": str(folder), "PORT": str(port), "NO_COLOR": "1"},
         stdout=its,
         start_new_session=True,
         text=True,
