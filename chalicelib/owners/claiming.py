@@ -64,6 +64,7 @@ def claim(
             table.write(
                 summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
                 Put(owner_item(badge_id, own_digest, now), owned.unchanged),
+                Delete(keys.milestones(badge_id)),  # of an owner before
                 *move_key(owned, own_digest),
             )
         return ClaimedBadge(badge_id, secret)

@@ -542,3 +542,13 @@ def test_the_event_of_a_milestone_has_a_possible_id() -> None:
     assert len(one) == 42
     others = ((10**15, 1, 10**15), (10**15, 10**15, 1), (1, *times))
     assert one not in {event_id("\N{DUCK}" * 200, *other) for other in others}
+
+
+def test_a_claim_ends_the_milestones_of_an_owner_before(world: World) -> None:
+    """The badge may come back to them, and its summary knows no milestone."""
+    world.set(2)
+    claiming.release(world.table, BADGE)
+    claiming.claim(world.table, BADGE, 0, world.now, digest(THEIRS))
+    assert world.table.get(keys.milestones(BADGE)) is None
+    claiming.grant(world.table, BADGE, world.now, digest(SECRET))
+    assert milestones.read(world.table, BADGE, digest(SECRET)).milestones == ()
