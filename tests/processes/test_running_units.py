@@ -24,7 +24,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 NSPAWN = "systemd-nspawn"
 BOOT_SECONDS = 120.0
 """The limit for steps that take some seconds on an idle machine."""
-BOOT = """
+BOOT = """umask 022
 mkdir writes root
 mount -t tmpfs tmpfs writes
 mkdir writes/upper writes/work writes/nspawn
