@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 NSPAWN = "systemd-nspawn"
 BOOT_SECONDS = 120.0
 """The limit for steps that take some seconds on an idle machine."""
-BOOT = """umask 022
+BOOT = """
 mkdir writes root
 mount -t tmpfs tmpfs writes
 mkdir writes/upper writes/work writes/nspawn
@@ -83,8 +84,12 @@ systemctl status vu-mi.service vu-mi-backup.service >&2
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Path:
-    """Return a folder with the steps and an installed vu-mi for /opt/vu-mi."""
+def machine(tmp_path: Path) -> Iterator[Path]:
+    """Make a folder with the steps and an installed vu-mi for /opt/vu-mi, which others may read.
+
+    The program sets the mask of the process, so a test before this one may have done so.
+    """
+    before = os.umask(0o022)
     require(NSPAWN)
     if os.geteuid():
         pytest.skip("only root may boot a systemd")
@@ -94,7 +99,8 @@ def machine(tmp_path: Path) -> Path:
     (shared / "test.target").write_text(TARGET)
     (shared / "test.service").write_text(SERVICE)
     (shared / "steps").write_text(STEPS)
-    return tmp_path
+    yield tmp_path
+    os.umask(before)
 
 
 def _install(environment: Path) -> None:
