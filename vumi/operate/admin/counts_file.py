@@ -61,15 +61,20 @@ def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
     return list(rows.values())
 
 
-def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of each row, with the number of its last line."""
+def read_text(name: str, file: IO[bytes]) -> str:
+    """Read an open file. Raises `CountsFileError` if it is too long, or no UTF-8."""
     try:
         content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
-        decoded = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
+
+
+def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of each row, with the number of its last line."""
+    decoded = read_text(name, file)
     reader = csv.reader(io.StringIO(decoded, newline=""), strict=True)
     try:
         for index, fields in enumerate(reader):

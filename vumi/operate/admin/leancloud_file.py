@@ -7,7 +7,6 @@ and its views (`time`), after a line that names the class. An array of such obje
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -15,10 +14,10 @@ from urllib.parse import unquote, urlsplit
 from chalicelib.badges import options
 from chalicelib.counting import ids
 from vumi.operate.admin.counts_file import (
-    MAX_BYTES,
     CountsFileError,
     ImportedCount,
     format_problems,
+    read_text,
 )
 
 HEADER = "#"
@@ -47,13 +46,7 @@ def read(name: str, file: IO[bytes], site: str) -> list[ImportedCount]:
 
 
 def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, str]]:
-    try:
-        content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
-        text = content.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
+    text = read_text(name, file)
     if text.lstrip().startswith("["):
         yield 1, text
         return
