@@ -82,7 +82,7 @@ INFO = {
     f" by name, and a badge that refuses it counts no view. {IGNORED} are ignored everywhere,"
     " because they make caches fetch a URL again. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
-    " 30 s, and 429 `too_many_requests` if its address sends more than there is memory for.\n\n"
+    " 30 s, and 429 `too_many_requests` if its address sends more than there is room for.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64) and its network: new"
     " ids, claims, renames and requests. Over a limit, a badge says so and counts nothing, and any"
     " other route returns 429 `too_many_requests` with `Retry-After`. Scripts of any site may"

@@ -10,20 +10,25 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.units import Seconds
 from vumi.server import framing
-from vumi.server.bodies import BodyExpected, BodyMemory, Read, TooManyBodiesError
+from vumi.server.bodies import (
+    MAX_BODIES,
+    MAX_MEMORY_BYTES,
+    BodyExpected,
+    Read,
+    SharedCapacity,
+)
+from vumi.server.client_limits import RefusalPace
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
 from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import Peer, to_peer
-
-Result = TypeVar("Result")
 
 BODY_SECONDS = 30.0
 """A body must be complete after this time, so that its connection is free for others."""
@@ -37,6 +42,8 @@ LARGE_BYTES = 32_768
 The buffers of the system take one such body of a client that does not read, and no second one waits
 in the memory of the process.
 """
+REFUSED = range(400, 500)
+"""Statuses of refusals."""
 SERVER = {"server": "vu-mi"}
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
@@ -64,6 +71,7 @@ class Application:
 
     `answer` reads a head in the turn of its client, because that takes as long as an answer.
     A body is kept if `admit` returns its request, perhaps with a caller, and does not raise.
+    `bodies` bounds the number of bodies that are read, and `memory` their bytes.
     `on_response` gets each response before it is sent, with its time by `stopwatch`.
     """
 
@@ -75,37 +83,50 @@ class Application:
         proxies: TrustedProxies = NO_PROXIES,
         *,
         admit: Callable[[Request], Request] = lambda request: request,
-        bodies: BodyMemory | None = None,
+        bodies: SharedCapacity | None = None,
+        memory: SharedCapacity | None = None,
         on_response: OnResponse = lambda *_: None,
         stopwatch: Callable[[], Seconds] = time.perf_counter,
+        pace: RefusalPace | None = None,
+        sleep: Callable[[Seconds], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._answer = answer
         self.connections = connections or Connections()
         self._body_seconds = body_seconds
         self._proxies = proxies
         self._admit = admit
-        self._bodies = bodies or BodyMemory()
+        self._bodies = bodies or SharedCapacity(MAX_BODIES)
+        self._memory = memory or SharedCapacity(MAX_MEMORY_BYTES)
         self._on_response = on_response
         self._stopwatch = stopwatch
+        self._sleep = sleep
+        self._pace = pace or RefusalPace(time.monotonic)
         self.is_stopping = False
         """Whether each response is the last one of its connection."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
+        client = self._proxies.client_of(peer[0], _forwarded(scope))
         try:
-            response = await self._respond(scope, receive, peer)
+            response = await self._respond(scope, receive, peer, client)
             path = scope["raw_path"].decode("latin-1")
             self._on_response(scope["method"], path, response, self._stopwatch() - began)
+            if self._is_paced(response):
+                await self._sleep(self._pace.delay(client))
             await send(_start(response, is_last=self.is_stopping))
             await send({"type": "http.response.body", "body": response.body})
         finally:
             self.connections.enter(peer, Phase.IDLE)
 
-    async def _respond(self, scope: Scope, receive: Receive, peer: Peer) -> Response:
+    def _is_paced(self, response: Response) -> bool:
+        """Return whether a response is a refusal, after which its connection stays open."""
+        ends = self.is_stopping or "Connection" in response.headers
+        return response.status in REFUSED and not ends
+
+    async def _respond(self, scope: Scope, receive: Receive, peer: Peer, client: str) -> Response:
         self.connections.enter(peer, Phase.ANSWER)
         try:
-            client = self._proxies.client_of(peer[0], _forwarded(scope))
             reply = await self._answer(client, partial(self._read_head, scope, client))
             if isinstance(reply, BodyExpected):
                 reply = await self._answer_with_body(reply, receive, peer)
@@ -133,40 +154,34 @@ class Application:
         because a proxy that can't send all of it does not pass the response on.
         Raises `BodyTooSlowError` and `TooManyBodiesError`.
         """
-        request, length, client = expected.request, expected.length, expected.request.client
-        if not expected.kept:
-            await self._read(receive, peer, _discard)
-            return await self._answer(client, lambda: request)
-        if not self._bodies.reserve(client, length):
-            await self._read(receive, peer, _discard)
-            raise TooManyBodiesError
-        try:
-            body = await self._read(receive, peer, _whole)
-            return await self._answer(client, lambda: replace(request, body=body))
-        finally:
-            self._bodies.release(client, length)
+        request, read = expected.request, _whole if expected.kept else _discard
+        kept_bytes = expected.length if expected.kept else 0
+        with self._bodies.share(request.client, 1), self._memory.share(request.client, kept_bytes):
+            body = await self._read(receive, peer, read)
+            return await self._answer(request.client, lambda: replace(request, body=body))
 
     async def _read(
-        self, receive: Receive, peer: Peer, read: Callable[[Receive], Awaitable[Result]]
-    ) -> Result:
+        self, receive: Receive, peer: Peer, read: Callable[[Receive], Awaitable[bytes]]
+    ) -> bytes:
         """Read a body. Raises `BodyTooSlowError`."""
         self.connections.enter(peer, Phase.BODY)
         try:
             async with asyncio.timeout(self._body_seconds):
-                result = await read(receive)
+                body = await read(receive)
         except TimeoutError:
             raise BodyTooSlowError(self._body_seconds) from None
         self.connections.enter(peer, Phase.ANSWER)
-        return result
+        return body
 
 
 async def _whole(receive: Receive) -> bytes:
     return b"".join([part async for part in _parts(receive)])
 
 
-async def _discard(receive: Receive) -> None:
+async def _discard(receive: Receive) -> bytes:
     while not _is_last(await receive()):  # no name keeps a part until the next one arrives
         pass
+    return b""
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:

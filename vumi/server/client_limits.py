@@ -20,6 +20,9 @@ from chalicelib.units import Seconds, WholeSeconds
 
 MAX_CLIENTS = 10_000
 """Buckets of an action and a size of networks. The one unused for the longest time is dropped."""
+REFUSAL_SECONDS = 0.01
+"""The shortest time between two refusals that a client gets."""
+MAX_REFUSAL_DELAY_SECONDS = 1.0
 IPV6_SHARES = {8: 1, 7: 2, 6: 4}
 """The shares of networks by the bytes of their prefixes.
 
@@ -86,6 +89,28 @@ class Buckets:
                 if len(buckets) > MAX_CLIENTS:
                     buckets.popitem(last=False)
             return wait
+
+
+class RefusalPace:
+    """The delays of refusals, so that each client gets one after another.
+
+    A client that asks again as soon as it is refused would otherwise cost the server a head, a body
+    and a response as often as it can. `clock` is monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], Seconds]) -> None:
+        self._clock = clock
+        self._next = OrderedDict[str, Seconds]()
+
+    def delay(self, client: str) -> Seconds:
+        """Return the time that the next refusal of a client waits before it is sent."""
+        network, now = network_of(client), self._clock()
+        wanted = max(now, self._next.pop(network, now))
+        sent_at = min(wanted, now + MAX_REFUSAL_DELAY_SECONDS)
+        self._next[network] = sent_at + REFUSAL_SECONDS
+        if len(self._next) > MAX_CLIENTS:
+            self._next.popitem(last=False)
+        return sent_at - now
 
 
 def network_of(client: str) -> str:

@@ -15,7 +15,8 @@ from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
 from vumi.server.asgi import Application
-from vumi.server.bodies import BodyExpected, BodyMemory, Read
+from vumi.server.bodies import BodyExpected, Read, SharedCapacity
+from vumi.server.client_limits import RefusalPace
 from vumi.server.connections import Connections, Phase
 from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import UNIX, Peer
@@ -63,7 +64,6 @@ def exchange(  # noqa: PLR0913  the parts of a request
 ) -> Exchange:
     """Send a request to an application. Its body comes in parts: None is a client that hangs up."""
     exchange = Exchange(None, [])
-    path, _, query = target.partition(b"?")
     coming = iter(parts)
 
     async def answer(_: str, read: Read) -> Response | BodyExpected:
@@ -86,7 +86,19 @@ def exchange(  # noqa: PLR0913  the parts of a request
     async def send(message: Mapping[str, Any]) -> None:
         exchange.sent.append(message)
 
-    scope = {
+    scope = scope_of(method, target, headers, client)
+    event_loop.run(Application(answer, **application)(scope, receive, send))
+    return exchange
+
+
+def scope_of(
+    method: str,
+    target: bytes,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    client: tuple[str, int] | None = PEER,
+) -> dict[str, Any]:
+    path, _, query = target.partition(b"?")
+    return {
         "method": method,
         "raw_path": path,
         "query_string": query,
@@ -94,8 +106,10 @@ def exchange(  # noqa: PLR0913  the parts of a request
         "http_version": "1.1",
         "client": client,
     }
-    event_loop.run(Application(answer, **application)(scope, receive, send))
-    return exchange
+
+
+async def never() -> Mapping[str, Any]:
+    raise AssertionError("no body is read")
 
 
 @pytest.mark.parametrize("path", ["/a%2Fb", "/a;b", "/%C3%BC", "/%FF", "/%2525"])
@@ -139,10 +153,11 @@ def test_the_parts_of_a_body_are_joined_and_one_of_no_bytes_is_not_waited_for() 
     [
         (2, [b"x"], {"body_seconds": 0.01}, 408, "too_slow"),
         (2, [b"x", None], {}, 400, "bad_request"),
-        (1, [b"x", b""], {"bodies": BodyMemory(0)}, 429, "too_many_requests"),
+        (1, [], {"bodies": SharedCapacity(0)}, 429, "too_many_requests"),
+        (1, [], {"memory": SharedCapacity(0)}, 429, "too_many_requests"),
         (MAX_BYTES + 1, [], {}, 413, "too_large"),
     ],
-    ids=["missing", "broken off", "one too many", "too large, so it is not read"],
+    ids=["missing", "broken off", "one too many", "no memory", "too large, so it is not read"],
 )
 def test_a_body_that_can_not_be_taken_is_refused_with_json(
     size: int, parts: list[bytes | None], application: dict[str, Any], status: int, code: str
@@ -150,15 +165,16 @@ def test_a_body_that_can_not_be_taken_is_refused_with_json(
     refused = exchange("POST", headers=length(size), parts=parts, **application)
     assert (refused.asked, refused.status, refused.error["code"]) == (None, status, code)
     assert refused.headers.get(b"Retry-After") == (b"1" if status == 429 else None)
+    assert refused.headers.get(b"Connection") == (b"close" if status == 429 else None)
 
 
-def test_the_memory_of_a_body_is_free_after_its_response_and_not_needed_without_one() -> None:
-    memory = BodyMemory(2)
+def test_the_capacity_of_a_body_is_free_after_its_response_and_not_needed_without_one() -> None:
+    bodies, memory = SharedCapacity(2), SharedCapacity(2)
     for _ in range(3):
-        kept = exchange("POST", headers=length(1), parts=[b"x", b""], bodies=memory)
+        kept = exchange("POST", headers=length(1), parts=[b"x", b""], bodies=bodies, memory=memory)
         assert kept.request.body == b"x"
-    assert memory.free == 2
-    assert exchange("POST", bodies=BodyMemory(0)).status == 200
+    assert (bodies.free, memory.free) == (2, 2)
+    assert exchange("POST", bodies=SharedCapacity(0), memory=SharedCapacity(0)).status == 200
 
 
 def test_a_body_is_not_kept_if_its_route_or_its_token_is_wrong() -> None:
@@ -258,3 +274,37 @@ def test_each_response_is_reported_with_its_time(
     assert sent.status == status
     path = target.partition(b"?")[0].decode("latin-1")
     assert reported == [("GET", path, status, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("response", "is_stopping", "pauses"),
+    [
+        (Response(404), False, [0.0, 0.01, 0.02]),
+        (Response(404), True, []),
+        (Response(429, {"Connection": "close"}), False, []),
+        (Response(503), False, []),
+        (EMPTY, False, []),
+    ],
+    ids=["refused", "stopping", "the last of its connection", "own fault", "answered"],
+)
+def test_a_client_gets_one_refusal_after_another(
+    response: Response,
+    is_stopping: bool,  # noqa: FBT001  a case
+    pauses: list[float],
+) -> None:
+    paused: list[float] = []
+
+    async def answer(_: str, __: Read) -> Response:
+        return response
+
+    async def sleep(seconds: float) -> None:
+        paused.append(seconds)
+
+    async def ignore(_: Mapping[str, Any]) -> None:
+        pass
+
+    application = Application(answer, pace=RefusalPace(lambda: 7.0), sleep=sleep)
+    application.is_stopping = is_stopping
+    for _ in range(3):
+        event_loop.run(application(scope_of("GET", b"/"), never, ignore))
+    assert paused == pytest.approx(pauses)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.limits import Action
-from vumi.server.client_limits import MAX_CLIENTS, ClientLimits, Rate, network_of
+from vumi.server.client_limits import MAX_CLIENTS, ClientLimits, Rate, RefusalPace, network_of
 
 RATE = Rate(300, 60)
 
@@ -145,3 +145,26 @@ def test_in_no_period_more_is_allowed_than_a_full_bucket_and_what_it_gains(
         for last, ended in enumerate(allowed[first:], 1):
             gained = (ended - began + 0.001) * actions / seconds
             assert last <= actions + gained + 0.001
+
+
+def test_refusals_of_one_client_follow_each_other_and_wait_for_no_other_client() -> None:
+    now = 5.0
+    pace = RefusalPace(lambda: now)
+    assert [pace.delay("2001:db8::1") for _ in range(3)] == pytest.approx([0.0, 0.01, 0.02])
+    assert pace.delay("2001:db8::2") == pytest.approx(0.03)
+    assert pace.delay("192.0.2.1") == 0.0
+    now += 60.0
+    assert pace.delay("2001:db8::1") == 0.0
+
+
+def test_no_refusal_waits_for_more_than_a_second() -> None:
+    pace = RefusalPace(lambda: 5.0)
+    assert max(pace.delay("192.0.2.1") for _ in range(1_000)) == 1.0
+
+
+def test_the_pace_remembers_a_bounded_number_of_clients() -> None:
+    pace = RefusalPace(lambda: 5.0)
+    pace.delay("192.0.2.1")
+    for number in range(MAX_CLIENTS):
+        pace.delay(str(number))
+    assert pace.delay("192.0.2.1") == 0.0
