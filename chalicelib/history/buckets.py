@@ -57,15 +57,15 @@ class Interval(StrEnum):
 
     def label(self, start: datetime) -> str:
         """Format the start of a bucket: 2026-11-21T08:00Z, 2026-11-21 or, of a month, 2026-11."""
-        day = start.date().isoformat()
-        if self is Interval.MONTH:
-            return day[: len("2026-11")]
-        return f"{day}T{start.hour:02}:00Z" if self is Interval.HOUR else day
+        if self is Interval.HOUR:
+            return start.isoformat()[: len("2026-11-21T08:00")] + "Z"
+        return start.isoformat()[: len("2026-11" if self is Interval.MONTH else "2026-11-21")]
 
     def _count_from(self, start: datetime) -> Iterator[datetime]:
+        length = LENGTHS.get(self)
         while True:
             yield start
-            start = self.following(start)
+            start = start + length if length else self.following(start)
 
 
 LENGTHS = {

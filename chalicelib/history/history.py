@@ -207,18 +207,19 @@ def _count_by_bucket(
     days = _read_finished(table, summary, first, last, attributes=attributes)
     views: Counter[datetime] = Counter()
     for day, item in [*days, (today.day, {"views": today.views, **today.attributes})]:
-        for start, counted in _split(day, item, by):
-            views[by.start(start)] += counted
+        for start, counted in _split(day, item, by) if day else ():
+            views[start] += counted
     return views
 
 
 def _split(day: str, item: Item, by: Interval) -> Iterator[tuple[datetime, int]]:
-    """Yield the views of a day, by hour if the history needs it."""
+    """Yield the views of the buckets of a day."""
+    start = _start_of(day)
     if by is Interval.HOUR:
         for hour, views in Day.of(day, item).hours.items():
-            yield _start_of(day).replace(hour=hour), views
-    elif day:
-        yield _start_of(day), number(item, "views")
+            yield start.replace(hour=hour), views
+    else:
+        yield by.start(start), number(item, "views")
 
 
 def _read_finished(  # noqa: PLR0913  the parts of a query
