@@ -205,7 +205,10 @@ class AwsWorld(World):
 
     def store(self, writes: Sequence[Write]) -> None:
         before = before_writes(self.engine, writes)
+        removal = self.find_removal(writes)
         self.engine.write(*writes)
+        if removal:
+            self.ledger.remove(*removal)
         if before is not None:
             self.milestones.note(self.engine, before, writes)
         for write in writes:

@@ -96,6 +96,8 @@ class Ledger:
     ends: defaultdict[str, list[LifeEnd]] = field(default_factory=lambda: defaultdict(list))
     stored: set[str] = field(default_factory=set)
     """The ULIDs of views that were put as items, so that a fold counts them in their own day."""
+    removed: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """The views by day that owners have removed from the present life of each badge."""
     highest: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """The highest number that each badge has shown, in all and for each hour, day or period."""
 
@@ -106,6 +108,12 @@ class Ledger:
     def end_life(self, badge_id: str, end: LifeEnd) -> None:
         """Record that an owner's request has ended a life of an id."""
         self.ends[badge_id].append(end)
+        self.highest.pop(badge_id, None)
+        self.removed.pop(badge_id, None)
+
+    def remove(self, badge_id: str, days: Counter[str]) -> None:
+        """Record that an owner has removed views of days."""
+        self.removed[badge_id] += days
         self.highest.pop(badge_id, None)
 
     def place(self, asked: str) -> str:
@@ -124,9 +132,9 @@ class Ledger:
     def bounds(
         self, badge_id: str, until: Moment = FUTURE, among: Collection[str] | None = None
     ) -> tuple[int, int]:
-        """Return the least and the most views that the present life of a badge has had.
+        """Return the least and the most views that the present life of a badge has taken.
 
-        `among` are the ULIDs of the views to count, None for all.
+        Some may be removed since. `among` are the ULIDs of the views to count, None for all.
         """
         least = most = 0
         for name in self.names(badge_id):

@@ -92,6 +92,7 @@ class Paused(InterceptedTable):
 
     def write(self, *writes: Write) -> None:
         self._world.scheduler.pause()
+        removal = self._world.find_removal(writes)
         try:
             self.engine.write(*writes)
         except Crash:
@@ -100,6 +101,8 @@ class Paused(InterceptedTable):
         finally:
             for write in filter(self._world.is_done, writes):
                 self._world.note_life(write)
+            if removal and all(self._world.is_done(write) for write in writes[:1]):
+                self._world.ledger.remove(*removal)
 
     def put_all(self, items: Sequence[Item]) -> None:
         self.engine.put_all(items)
@@ -180,6 +183,8 @@ class MachineWorld(World):
         found = self.engine.get(write.key) or {}
         if "reset" in write.values:
             return found.get("reset") == write.values["reset"]
+        if "today" in write.values:
+            return all(found.get(name) == value for name, value in write.values.items())
         is_detached = "alias" in write.remove and "alias" not in found
         return is_detached and found.get("version") == write.values["version"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from random import Random
 from typing import Protocol
@@ -16,12 +17,14 @@ from chalicelib.api import ProcessResources
 from chalicelib.counting import keys
 from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
+from chalicelib.counting.windows import Windows
 from chalicelib.http.tokens import digest
-from chalicelib.owners import changing, claiming, deleting, errors, finding
+from chalicelib.owners import changing, claiming, deleting, errors, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OPERATOR
 from chalicelib.owners.places import Place
 from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
+from chalicelib.owners.removing import Hours
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of, text
@@ -184,10 +187,12 @@ class Owners:
                 BadgeChange(name=random.choice(self.ids)),
                 BadgeChange(name=self._new_name()),
                 BadgeChange(reset=True, name=self._new_name()),
+                *[self._choose_hours()] * 3,
                 None,
             ]
         )
         table, clock = self._world.table, self._world.clock
+        windows = Windows.of(self._world.settings)
 
         def do() -> None:
             owned = (
@@ -198,6 +203,8 @@ class Owners:
             if wanted is None:
                 retention = self._world.settings.retention_seconds
                 deleting.delete(table, owned, clock(), retention)
+            elif isinstance(wanted, Hours):
+                removing.remove(table, owned, wanted, windows, clock())
             else:
                 webhooks = self._world.resources.webhooks
                 changing.change(table, owned, wanted, clock(), webhooks)
@@ -207,9 +214,18 @@ class Owners:
             place = self._world.ledger.place(badge_id)
             if wanted is None:
                 return read(engine, place).deleted == (digest(secret) if secret else OPERATOR)
+            if isinstance(wanted, Hours):
+                return False
             return bool(wanted.name) and read(engine, wanted.name or "").alias == place
 
         self._start(do, is_done, {})
+
+    def _choose_hours(self) -> Hours:
+        """Return hours to remove: mostly some of the latest that are over."""
+        random, now = self._world.random, self._world.moment.seconds
+        until = datetime.fromtimestamp(now, UTC).replace(minute=0, second=0, microsecond=0)
+        until -= timedelta(hours=random.choice([0, 0, 0, 1, 2, 20]))
+        return Hours(until - timedelta(hours=random.choice([1, 1, 2, 5, 30])), until)
 
     def _new_name(self) -> str:
         name = f"n{len(self.ids)}"

@@ -7,6 +7,7 @@ seed makes one history.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from chalicelib.api import TABLE, ProcessResources
 from chalicelib.counting import count_at_once, keys
 from chalicelib.counting.resources import Counting
-from chalicelib.counting.summary import read
+from chalicelib.counting.summary import Day, Summary, read, read_day
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
@@ -29,7 +30,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Update, Write
+from chalicelib.storage.writes import Put, Update, Write
 from chalicelib.ulids import new_ulid
 from chalicelib.units import Seconds, to_milliseconds
 from simulation.faults import Crash
@@ -149,6 +150,22 @@ class World:
             alias = text(dict(write.values), "alias")
             self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias, not is_reset))
 
+    def find_removal(self, writes: Sequence[Write]) -> tuple[str, Counter[str]] | None:
+        """Return the badge and the views by day that writes are going to remove, if they do."""
+        for write in writes:
+            if not (isinstance(write, Update) and {"count", "today"} <= {*write.values}):
+                continue
+            badge_id = write.key.pk.removeprefix(keys.PARTITION)
+            before, after = read(self.engine, badge_id), Summary.of(badge_id, write.values)
+            if after.count >= before.count:
+                continue
+            days = Counter({before.today.day: before.today.views - after.today.views})
+            for day in [one.item for one in writes if isinstance(one, Put)]:
+                name = text(day, "SK").removeprefix(keys.DAY)
+                days[name] += read_day(self.engine, before, name).views - Day.of(name, day).views
+            return badge_id, +days
+        return None
+
     # requests
 
     def look(self, asked: Sequence[str]) -> Looking:
@@ -256,6 +273,7 @@ class World:
             # A badge, but no history, shows the base; both show all views.
             shown = number - summary.base if name == ALL else number
             name = ALL if name == SUM else name  # noqa: PLW2901
+            shown += self.ledger.removed[badge_id].total() if name == ALL else 0
             assert shown <= most, f"over: {badge_id[:9]} shows {shown} {name}, {most} were taken"
             least = shown_before.get(name, 0)
             assert shown >= least, f"down: {badge_id[:9]} shows {shown} {name} after {least}"
@@ -310,9 +328,10 @@ class World:
     def check(self) -> None:
         """Check law 1: every view is counted, and the history has every counted view."""
         for badge_id in self.badges():
-            count = read(self.engine, badge_id).count
+            count, removed = read(self.engine, badge_id).count, self.ledger.removed[badge_id]
             least, most = self.ledger.bounds(badge_id)
-            assert least <= count <= most, f"{badge_id[:9]}: {count} of {least} to {most}"
+            counted = count + removed.total()
+            assert least <= counted <= most, f"{badge_id[:9]}: {counted} of {least} to {most}"
             self._check_days(badge_id, count)
         self.check_milestones()
 
@@ -323,7 +342,9 @@ class World:
         viewed = {day: views for day, views in days.items() if views}
         assert days[SUM] == count, f"{badge_id[:9]}: {count} counted, the history has {viewed}"
         for day, ulids in self.ledger.stored_by_day().items():
-            least, _ = self.ledger.bounds(badge_id, among=ulids)
+            least = (
+                self.ledger.bounds(badge_id, among=ulids)[0] - self.ledger.removed[badge_id][day]
+            )
             assert days.get(day, 0) >= least, f"{badge_id[:9]}: {least} of {day}, shown {viewed}"
 
     def check_milestones(self) -> None:

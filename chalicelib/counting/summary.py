@@ -60,6 +60,11 @@ class Day:
     def attributes(self) -> dict[str, Value]:
         return {HOURS[hour]: views for hour, views in sorted(self.hours.items())}
 
+    @property
+    def item(self) -> dict[str, Value]:
+        """Return the day as an attribute of a summary."""
+        return {"day": self.day, **self.attributes}
+
     def plus(self, counted: Mapping[Hour, int]) -> Day:
         """Return the day with more views; those of another day count in its first hour."""
         hours = Counter(self.hours)
@@ -144,8 +149,7 @@ class Summary:
         day, by a clock that is behind, count on `today`.
         """
         today = self.day_with(views).plus(views)
-        day: dict[str, Value] = {"day": today.day, **today.attributes}
-        return self.update(now, {"count": self._count_with(views), "today": day, **more})
+        return self.update(now, {"count": self._count_with(views), "today": today.item, **more})
 
     def add_views_to(
         self, finished: Day, now: Seconds, views: Mapping[Hour, int], **more: Value
@@ -155,7 +159,11 @@ class Summary:
         The day must have been read after the summary. It gets the next version of the summary.
         """
         counted = self.update(now, {"count": self._count_with(views), **more})
-        return counted, Put(self._item(finished.plus(views), self.version + 1))
+        return counted, self.store_day(finished.plus(views))
+
+    def store_day(self, finished: Day) -> Put:
+        """Return the write of a finished day that changes together with the summary."""
+        return Put(self._item(finished, self.version + 1))
 
     def day_with(self, views: Mapping[Hour, int]) -> Day:
         """Return the `today` of the summary after adding views: the same day, or a new one."""

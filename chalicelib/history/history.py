@@ -26,6 +26,8 @@ LIVE_PAGE = 100
 """A badge with fewer live views needs one query for them."""
 TRIES = 10
 """A try fails if a fold has added views to a finished day after the summary was read."""
+FIRST_DAYS = 2
+"""The days that one query for the first day with a view reads."""
 DAY_ATTRIBUTES = ("SK", "reset", "version", "views")
 """The attributes of a day that a history by day, week or month needs."""
 
@@ -192,10 +194,13 @@ def _read_summary(table: Table, badge_id: str) -> Summary:
 
 
 def _find_first_day(table: Table, summary: Summary, current: datetime) -> datetime | None:
-    """Return the first day with a counted view."""
-    finished = _read_finished(table, summary, _to_datetime(summary.reset), current, limit=2)
-    first = next((day for day, _ in finished), summary.today.day if summary.today.views else "")
-    return _start_of(first) if first else None
+    """Return the first day with a counted view; an owner may have removed those of a day."""
+    since = _to_datetime(summary.reset)
+    while finished := _read_finished(table, summary, since, current, limit=FIRST_DAYS):
+        if first := next((day for day, item in finished if number(item, "views")), ""):
+            return _start_of(first)
+        since = _start_of(finished[-1][0]) + LENGTHS[Interval.DAY]
+    return _start_of(summary.today.day) if summary.today.views else None
 
 
 def _count_by_bucket(

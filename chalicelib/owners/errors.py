@@ -23,6 +23,13 @@ class ReachedError(OwnerError):
     code = "reached"
 
 
+class NotFoldedError(OwnerError):
+    """The hours have views that are not folded yet, so they can't be removed."""
+
+    status = 409
+    code = "not_folded"
+
+
 class NotClaimedError(OwnerError):
     """The id has no owner, so nobody can change its badge."""
 

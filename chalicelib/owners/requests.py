@@ -23,6 +23,7 @@ from chalicelib.outgoing.urls import MAX_URL_CHARACTERS
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import MAX_NAMES
 from chalicelib.owners.proving import KEY
+from chalicelib.owners.removing import MAX_DAYS, Hours, parse_hour
 from chalicelib.settings import DIGEST
 
 MILESTONE_COUNT = integer(1, MAX_BASE)
@@ -37,6 +38,8 @@ MILESTONE = record(
         ),
     },
 )
+AN_HOUR = string(format="date-time")
+REMOVED_HOURS = record("RemovedHours", {"from": AN_HOUR, "to": AN_HOUR})
 MAX_BODY_BYTES = 16_384
 """More than any claim or change has; a claim is read before its caller is known."""
 
@@ -78,6 +81,14 @@ def _milestone(given: object) -> Milestone:
             except ValueError as wrong:
                 raise ValueError(f"count: {wrong}") from None
     raise ValueError('give each as {"count": 1000, "url": "https://…"}')
+
+
+def _hours(given: object) -> Hours:
+    """Return whole hours. Raises `ValueError`."""
+    match given:
+        case {"from": str(first), "to": str(until), **rest} if not rest:
+            return Hours(parse_hour(first), parse_hour(until))
+    raise ValueError('give {"from": "2026-11-21T08:00Z", "to": "2026-11-21T10:00Z"}')
 
 
 def _proof(given: object) -> str:
@@ -140,18 +151,25 @@ class ClaimBody(Body):
             raise BadRequestError("digest: give it in the second request, with the key in proof")
 
 
+ALONE = ("digest", "remove")
+"""The fields whose repetition must need no other change."""
+
+
 class ChangeBody(Body):
-    """Changes of a badge: at least one field, and `digest` alone; `reset` alone must be true."""
+    """Changes of a badge: at least one field, `digest` and `remove` alone.
+
+    `reset` alone must be true.
+    """
 
     max_bytes = MAX_BODY_BYTES
     rules: ClassVar = {
         "anyOf": [
-            {"required": ["digest"], "maxProperties": 1},
+            *({"required": [name], "maxProperties": 1} for name in ALONE),
             *(
-                without("digest") | {"required": [name]}
+                without(*ALONE) | {"required": [name]}
                 for name in ("base", "frozen", "rename", "milestones")
             ),
-            without("digest") | {"required": ["reset"], "properties": {"reset": {"const": True}}},
+            without(*ALONE) | {"required": ["reset"], "properties": {"reset": {"const": True}}},
         ]
     }
     base = Field[int | None](_base, BASE, "The count to start from.", default=None)
@@ -188,11 +206,21 @@ class ChangeBody(Body):
         default=None,
     )
 
+    remove = Field[Hours | None](
+        _hours,
+        REMOVED_HOURS,
+        "Alone: remove the views of whole hours (UTC, `to` excluded) from the count and the"
+        f" history, at most {MAX_DAYS} days at a time. The hours must be folded, so `to` is some"
+        " twenty minutes ago. A view that comes late counts in the hour in which it comes.",
+        default=None,
+    )
+
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
-        if self.digest and len(self.given) > 1:  # its repetition must need no other change
-            raise BadRequestError("digest: give it alone, and the other changes before it")
-        if not self.digest and self.change == BadgeChange():
+        alone = [name for name in ALONE if name in self.given]
+        if alone and len(self.given) > 1:
+            raise BadRequestError(f"{alone[0]}: give it alone, and the other changes before it")
+        if not alone and self.change == BadgeChange():
             raise BadRequestError(f"give at least one of {', '.join(sorted(self.fields))}")
 
     @property

@@ -6,12 +6,13 @@ They check its secret.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from chalicelib import telemetry
 from chalicelib.counting import badge_count, ids
+from chalicelib.counting.windows import Windows
 from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
@@ -19,6 +20,7 @@ from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
 from chalicelib.limits import Action
 from chalicelib.resources import Resources
+from chalicelib.storage.ports import Table
 from chalicelib.units import to_iso8601
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         finding,
         places,
         proving,
+        removing,
         requests,
     )
 else:
@@ -46,6 +49,7 @@ else:
     finding = lazy("chalicelib.owners.finding")
     places = lazy("chalicelib.owners.places")
     proving = lazy("chalicelib.owners.proving")
+    removing = lazy("chalicelib.owners.removing")
     requests = lazy("chalicelib.owners.requests")
     milestones = lazy("chalicelib.counting.milestones")
     urls, webhooks = lazy("chalicelib.outgoing.urls"), lazy("chalicelib.outgoing.webhooks")
@@ -111,12 +115,17 @@ def get_badge(request: Request, resources: OwnerResources) -> Response:
 
 
 def change_badge(request: Request, resources: OwnerResources) -> Response:
-    """Set the base, reset, freeze, rename, or hand over."""
+    """Set the base, reset, freeze, rename, hand over, or remove the views of hours."""
     badge_id, secret = _badge_id(request), secret_of(request)
     asked, now = requests.ChangeBody(request.body), resources.view_clock()
     if asked.digest:
         owned = changing.hand_over(resources.table, badge_id, secret, asked.digest, now)
         return responses.json({"id": owned.names[-1]})
+    if asked.remove:
+        owned = _find(request, resources, of_operator=finding.look_up)
+        windows = Windows.of(resources.settings)
+        removed = removing.remove(resources.table, owned, asked.remove, windows, now)
+        return responses.json({"id": owned.names[-1], "removed": removed})
     owned, wanted = finding.authenticate(resources.table, badge_id, secret), asked.change
     if wanted.name is not None:
         ids.check_counted(wanted.name, resources.settings)
@@ -186,11 +195,15 @@ def _claimed_response(claimed: claiming.ClaimedBadge) -> Response:
     return responses.json({"id": claimed.badge_id, **secret}, 201)
 
 
-def _find(request: Request, resources: OwnerResources) -> finding.OwnedBadge:
-    """Return the badge for its owner or an operator."""
+def _find(
+    request: Request,
+    resources: OwnerResources,
+    of_operator: Callable[[Table, str], finding.OwnedBadge] | None = None,
+) -> finding.OwnedBadge:
+    """Return the badge for its owner, or for an operator by another function."""
     caller = authentication.find(request.headers.get("authorization", ""), resources)
     if caller and caller.is_operator:
-        return finding.find(resources.table, _badge_id(request))
+        return (of_operator or finding.find)(resources.table, _badge_id(request))
     return _authenticate(request, resources)
 
 

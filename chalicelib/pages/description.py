@@ -250,7 +250,11 @@ CHALLENGE = record(
         "url": string(format="uri", description="The URL at which the file is looked for."),
     },
 )
-CHANGED = record("Changed", {"id": ID | {"description": "The badge's present name."}})
+CHANGED = record(
+    "Changed",
+    {"id": ID | {"description": "The badge's present name."}},
+    {"removed": integer(0, description="The number of views that `remove` took.")},
+)
 
 OWNED_EXAMPLE = {
     "id": "owner/name",
@@ -348,12 +352,14 @@ OWNER = Section(
         ),
         "changeBadge": Operation(
             "Changes everything that is given, or nothing. A badge that is renamed shows and counts"
-            " under both names. If the response is lost, the same request may be sent again.",
+            " under both names. If the response is lost, the same request may be sent again."
+            " An operator's token is good for `remove` too, for any badge.",
             {200: success(CHANGED, example={"id": "owner/name"})},
             (
                 *OF_SECRET,
                 errors.TakenError,
                 errors.ReachedError,
+                errors.NotFoldedError,
                 NotCountedError,
                 guards.NoRoomError,
             ),

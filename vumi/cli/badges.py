@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 
 import click
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import badge_count
-from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners import changing, claiming, deleting, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.settings import DIGEST
 from vumi.cli.options import (
@@ -27,6 +28,23 @@ from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
 from vumi.plurals import plural
 
+
+class HourType(click.ParamType[datetime]):
+    """The start of an hour in UTC."""
+
+    name = "hour"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Return the hour, or fail with what is right."""
+        try:
+            return removing.parse_hour(value)
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+HOUR = HourType()
 one_badge = click.argument("badge_id", metavar="ID", type=BADGE_ID)
 some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=-1, required=True)
 
@@ -91,6 +109,35 @@ def reset(
     for owned in found:
         _change(installation, owned, BadgeChange(reset=True))
     click.echo(f"Reset {plural(len(found), 'badge')}.")
+
+
+@click.command(
+    "remove-views",
+    epilog=examples("vumi remove-views ID --from 2026-11-21T08:00Z --to 2026-11-21T10:00Z"),
+)
+@one_badge
+@click.option("--from", "first", type=HOUR, required=True, help="The first hour, in UTC.")
+@click.option("--to", "until", type=HOUR, required=True, help="The hour after the last one.")
+@yes
+@on_installation
+def remove_views(
+    installation: Installation, badge_id: str, first: datetime, until: datetime, *, yes: bool
+) -> None:
+    """Remove the views of hours, to undo a burst.
+
+    The hours are whole, in UTC, and leave the count and the history. This can't be undone.
+    """
+    try:
+        hours = removing.Hours(first, until)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    owned = badges.find(installation.table, badge_id)
+    _announce(installation, [badge_id], "lose the views of these hours")
+    confirm(yes=yes)
+    windows, now = installation.counting.windows, installation.view_clock()
+    removed = removing.remove(installation.table, owned, hours, windows, now)
+    shown = badge_count.read(installation.table, badge_id).shown
+    click.echo(f"Removed {plural(removed, 'view')}; {badge_id} shows {shown:,} now.")
 
 
 @click.command(epilog=examples("vumi rename octocat/hello-world octocat/hello"))

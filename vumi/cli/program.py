@@ -40,6 +40,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "set": "badges:set_",
         "freeze": "badges:freeze",
         "reset": "badges:reset",
+        "remove-views": "badges:remove_views",
         "rename": "badges:rename",
         "delete": "badges:delete",
         "claim": "badges:claim",

@@ -33,6 +33,7 @@ from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising
 from simulation.tokens import store_token
+from simulation.views import put_summary
 from tests.profile import cases
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
@@ -41,9 +42,12 @@ from vumi.server.client_limits import ClientLimits, Rate
 BADGES = "/api/v1/badges"
 BY_PATH, BY_QUERY = f"{BADGES}/{{}}", f"{BADGES}?id={{}}"
 JSON = "application/json"
-CHANGES = "base, digest, frozen, milestones, rename, reset"
+CHANGES = "base, digest, frozen, milestones, remove, rename, reset"
 GOAL = {"count": 1000, "url": "https://example.com/"}
 MILESTONE = 'milestones: give each as {"count": 1000, "url": "https://…"}'
+REMOVED = {"from": "2026-03-13T08:00Z", "to": "2026-03-13T10:00Z"}
+NO_HOUR = "remove: give a whole hour in UTC like 2026-11-21T08:00Z, not 'now'"
+HOURS = 'remove: give {"from": "2026-11-21T08:00Z", "to": "2026-11-21T10:00Z"}'
 MILESTONE_COUNT = f"milestones: count: give a whole number from 1 to {MAX_BASE}"
 OFF = "milestones: nothing is sent in this deployment, because events are switched off: EVENTS=off"
 
@@ -269,6 +273,16 @@ def test_an_operator_sees_every_badge_and_changes_none(api: Api) -> None:
     assert api.get(users).refusal == (403, "wrong_secret")
 
 
+def test_the_owner_and_an_operator_remove_views_of_hours(api: Api) -> None:
+    secret, operators = api.claim(), tokens.new_token()
+    store_token(api.resources.table, operators)
+    put_summary(api.table, count=5, version=1, today={"day": "2026-03-13", "h08": 3, "h10": 2})
+    assert api.patch(secret, remove=REMOVED).body == {"id": "octocat", "removed": 3}
+    rest = {"from": "2026-03-13T10:00Z", "to": "2026-03-13T11:00Z"}
+    assert api.patch(operators, remove=rest).body == {"id": "octocat", "removed": 2}
+    assert api.patch("nobody's", remove=rest).refusal == (403, "wrong_secret")
+
+
 def test_a_deleted_badge_is_not_shown(api: Api) -> None:
     secret = api.claim()
     assert api.delete(secret).status == 204
@@ -356,6 +370,9 @@ def test_a_malformed_claim_is_refused_with_the_fix(
         ({"base": 10**40}, BASE),
         ({"reset": 1}, "reset: give true or false"),
         ({"frozen": 0}, "frozen: give true or false"),
+        ({"remove": {"from": "2026-11-20T08:00Z"}}, HOURS),
+        ({"remove": {"from": "2026-11-21T08:00Z", "to": "now"}}, NO_HOUR),
+        ({"remove": REMOVED, "base": 1}, "remove: give it alone, and the other changes before it"),
         ({"rename": None}, "rename: give an id, a text of 1 to 200 characters"),
         ({"rename": 5}, "rename: give an id, a text of 1 to 200 characters"),
         ({"id": "mona"}, f"no field 'id': there are {CHANGES}"),
@@ -656,7 +673,7 @@ ANY_JSON = st.recursive(
 FIELDS = st.fixed_dictionaries(
     {},
     optional=dict.fromkeys(
-        ("id", "base", "digest", "reset", "frozen", "rename", "proof"), ANY_JSON
+        ("id", "base", "digest", "reset", "frozen", "rename", "proof", "remove"), ANY_JSON
     ),
 )
 

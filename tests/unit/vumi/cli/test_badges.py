@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -27,6 +28,7 @@ from vumi.cli.program import execute
 from vumi.operate.admin import badge
 
 DAY = 86_400
+HOURS = "--from 2026-11-20T00 --to 2026-11-20T23"
 
 
 @pytest.fixture
@@ -82,7 +84,15 @@ def test_show_has_the_count_the_periods_and_all_that_is_set(
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "freeze", "reset --yes", "rename {} new", "delete --yes"]
+    "command",
+    [
+        "show",
+        "freeze",
+        "reset --yes",
+        "rename {} new",
+        "delete --yes",
+        f"remove-views {HOURS} --yes",
+    ],
 )
 def test_an_id_without_a_badge_is_refused(
     installation: MemoryInstallation, capsys: pytest.CaptureFixture[str], command: str
@@ -181,3 +191,16 @@ def test_claim_hands_out_a_secret_for_any_badge_and_release_takes_it_back(
     assert capsys.readouterr().out == "a/b has no owner now.\na/b had no owner.\n"
     assert not finding.look_up(table, "a/b").is_claimed
     assert shown(installation) == 9
+
+
+def test_views_of_hours_are_removed_from_a_badge_that_nobody_owns(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = datetime.fromtimestamp(NOON - DAY, UTC)
+    hours = ("--from", f"{day:%Y-%m-%dT00}", "--to", f"{day:%Y-%m-%dT23}")
+    for removed in ("2 views", "0 views"):
+        assert run(installation, "remove-views", "a/b", *hours, "--yes") == 0
+        assert capsys.readouterr().out.endswith(f"Removed {removed}; a/b shows 7 now.\n")
+    assert run(installation, "remove-views", "a/b", *hours) == 2
+    assert run(installation, "remove-views", "a/b", *hours[:3], "tomorrow", "--yes") == 2
+    assert "give a whole hour in UTC like 2026-11-21T08:00Z" in capsys.readouterr().err
