@@ -187,7 +187,7 @@ class Owners:
                 BadgeChange(name=random.choice(self.ids)),
                 BadgeChange(name=self._new_name()),
                 BadgeChange(reset=True, name=self._new_name()),
-                *[self._choose_hours()] * 3,
+                *[self._choose_hours(badge_id)] * 4,
                 None,
             ]
         )
@@ -220,12 +220,16 @@ class Owners:
 
         self._start(do, is_done, {})
 
-    def _choose_hours(self) -> Hours:
-        """Return hours to remove: mostly some of the latest that are over."""
-        random, now = self._world.random, self._world.moment.seconds
-        until = datetime.fromtimestamp(now, UTC).replace(minute=0, second=0, microsecond=0)
-        until -= timedelta(hours=random.choice([0, 0, 0, 1, 2, 20]))
-        return Hours(until - timedelta(hours=random.choice([1, 1, 2, 5, 30])), until)
+    def _choose_hours(self, badge_id: str) -> Hours:
+        """Return hours to remove, the last of which mostly has counted views."""
+        random, world = self._world.random, self._world
+        today = read(world.engine, world.ledger.place(badge_id)).today
+        last = datetime.fromtimestamp(world.moment.seconds, UTC).replace(minute=0, second=0)
+        if today.views:
+            hour = random.choice(sorted(today.hours))
+            last = datetime.fromisoformat(today.day).replace(hour=hour, tzinfo=UTC)
+        until = last.replace(microsecond=0) + timedelta(hours=1)
+        return Hours(until - timedelta(hours=random.choice([1, 1, 2, 30])), until)
 
     def _new_name(self) -> str:
         name = f"n{len(self.ids)}"

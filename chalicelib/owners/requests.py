@@ -156,10 +156,7 @@ ALONE = ("digest", "remove")
 
 
 class ChangeBody(Body):
-    """Changes of a badge: at least one field, `digest` and `remove` alone.
-
-    `reset` alone must be true.
-    """
+    """Changes of a badge: at least one. `digest` and `remove` stand alone; `reset` does if true."""
 
     max_bytes = MAX_BODY_BYTES
     rules: ClassVar = {
