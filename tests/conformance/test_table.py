@@ -262,12 +262,18 @@ def test_a_failed_condition_on_no_item_carries_none(table: Table) -> None:
     assert table.get(KEY) is None
 
 
-EXISTING_ITEM = {"n": 5, "t": "héllo", "l": [1, "x"], "m": {"a": {"b": 7}}}
+EXISTING_ITEM = {"n": 5, "t": "héllo", "l": [1, "x"], "m": {"a": {"b": 7}}, "zero": 0, "blank": ""}
 CONDITIONS: dict[str, tuple[Condition, bool]] = {
     "n = 5": (attr("n") == 5, True),
     "n = 6": (attr("n") == 6, False),
     "n = '5'": (attr("n") == "5", False),
+    "n <> 5": (attr("n") != 5, False),
     "n <> 6": (attr("n") != 6, True),
+    "zero = 0": (attr("zero") == 0, True),
+    "blank = ''": (attr("blank") == "", True),
+    "exists zero": (attr("zero").exists(), True),
+    "exists blank": (attr("blank").exists(), True),
+    "missing zero": (attr("zero").missing(), False),
     "n <> '5'": (attr("n") != "5", True),
     "missing = 5": (attr("missing") == 5, False),
     "missing <> 5": (attr("missing") != 5, True),
@@ -288,7 +294,9 @@ CONDITIONS: dict[str, tuple[Condition, bool]] = {
     "not nested": ((attr("n") == 6) & ((attr("n") < 6) | (attr("n") > 4)), False),
     "a number and a list": (attr("n") == [5], False),
     "l = l": (attr("l") == [1, "x"], True),
-    "or": ((attr("n") == 6) | (attr("t") == "héllo"), True),
+    "or, the left": ((attr("n") == 5) | (attr("n") == 6), True),
+    "or, the right": ((attr("n") == 6) | (attr("t") == "héllo"), True),
+    "or, both fail": ((attr("n") == 6) | (attr("t") == "x"), False),
 }
 
 

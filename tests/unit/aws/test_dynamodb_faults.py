@@ -186,24 +186,6 @@ FOUR: tuple[Write, ...] = (
 )
 
 
-def test_several_writes_are_one_transaction_in_their_order() -> None:
-    client = script(OK)
-    table_on(client).write(*FOUR)
-    [(operation, request)] = client.calls
-    assert operation == "transact_write_items"
-    entries = [entry for item in request["TransactItems"] for entry in item.items()]
-    assert [kind for kind, _ in entries] == ["Put", "Update", "Delete", "ConditionCheck"]
-    assert [content["TableName"] for _, content in entries] == [NAME] * 4
-    assert entries[2][1] == {"TableName": NAME, "Key": {**WIRE_KEY, "SK": {"S": "OWNER"}}}
-    assert entries[3][1] == {
-        "TableName": NAME,
-        "Key": {"PK": {"S": "USER#hubot"}, "SK": {"S": "USER"}},
-        "ConditionExpression": "attribute_exists(#n0)",
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        "ExpressionAttributeNames": {"#n0": "PK"},
-    }
-
-
 def test_failed_conditions_have_their_items_by_position() -> None:
     failed = {"Code": "ConditionalCheckFailed", "Item": FOUND["Item"]}
     gone = {"Code": "ConditionalCheckFailed"}
@@ -297,20 +279,6 @@ class Reads:
         items = [encode_item(self._held[key]) for key in reversed(read) if key in self._held]
         again = {"Keys": [encode_key(key) for key in left], "ConsistentRead": True}
         return {"Responses": {NAME: items}, "UnprocessedKeys": {NAME: again} if left else {}}
-
-
-def test_items_are_read_100_at_a_time_in_the_order_of_their_keys() -> None:
-    reads = Reads(views(230))
-    keys = [key_of(view(place)) for place in (*range(229, -1, -1), 999)]
-    assert table_on(reads.client).get_all(keys) == views(230)[::-1]
-    assert reads.sizes == [100, 100, 31]
-
-
-def test_an_item_that_is_requested_twice_is_read_once_and_returned_twice() -> None:
-    reads = Reads(views(2))
-    keys = [key_of(view(place)) for place in (1, 0, 1)]
-    assert table_on(reads.client).get_all(keys) == [view(1), view(0), view(1)]
-    assert reads.sizes == [2]
 
 
 def test_only_unprocessed_keys_are_requested_again() -> None:

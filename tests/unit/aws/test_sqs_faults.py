@@ -29,14 +29,6 @@ def test_a_message_is_sent_once_with_its_delay(delay: int) -> None:
     assert client.calls == [("send_message", request)]
 
 
-@pytest.mark.parametrize("delay", [-1, 901])
-def test_a_delay_beyond_the_limits_of_sqs_is_refused_before_sending(delay: int) -> None:
-    client = script()
-    with pytest.raises(StorageRefusedError, match=f"0 to 900 seconds, not {delay}"):
-        queue(client).send("body", delay=delay)
-    assert client.calls == []
-
-
 @pytest.mark.parametrize(
     "fault",
     [

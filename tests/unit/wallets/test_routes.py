@@ -13,11 +13,10 @@ from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key
-from chalicelib.storage.writes import Delete, Write
+from chalicelib.storage.writes import Write
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import UnknownWalletError
-from chalicelib.wallets.wallet import entry as entry_key
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
@@ -497,22 +496,6 @@ def test_an_opening_that_finds_its_own_wallet_succeeds(
     made = desk.ask("POST", WALLETS, {"user_id": EVA})
     assert (made.status, made.body["balance"]) == (200, "0")
     assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).status == 200
-
-
-def test_a_retry_after_archiving_has_the_first_response(
-    desk: Desk, resources: GivenResources, eva: str, bob: str
-) -> None:
-    desk.deposit(eva, "100")
-    desk.transfer(eva, bob, "30")
-    refused = desk.transfer(eva, bob, "71", "transfer-2")
-    for one in (eva, bob):
-        for entry in desk.page(one)["transactions"]:
-            resources.table.write(Delete(entry_key(one, entry["id"])))
-    resources.clock = lambda: NOON + 3 * 86_400
-    assert desk.transfer(eva, bob, "30").status == 204
-    assert desk.transfer(eva, bob, "71", "transfer-2") == refused
-    assert desk.transfer(eva, bob, "29").refusal == (422, "nonce_reused")
-    assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
 
 
 def test_a_malformed_id_is_not_read_from_the_table(desk: Desk, resources: GivenResources) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from chalicelib.storage import ports
-from chalicelib.storage.errors import StorageRefusedError, UnavailableError
+from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import Clock
 from vumi.storage.commits import Job
 from vumi.storage.database import Database
@@ -130,14 +130,6 @@ def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock)
     [message] = queue.receive(10)
     assert message.body == "a"
     assert message.sent_at == START
-
-
-@pytest.mark.parametrize("delay", [-1, 901])
-def test_a_delay_beyond_the_limits_of_sqs_is_refused(queue: SqliteQueue, delay: int) -> None:
-    with pytest.raises(StorageRefusedError, match="0 to 900"):
-        queue.send("a", delay=delay)
-
-    assert queue.size() == 0
 
 
 def test_only_deleted_messages_are_removed(queue: SqliteQueue, clock: Clock) -> None:

@@ -137,28 +137,6 @@ def test_a_value_that_is_not_a_text_is_not_in_the_index(table: SqliteTable) -> N
     assert table.query_due("5", limit=9) == []
 
 
-def test_a_descending_query_reads_the_newest_first_up_to_its_limit(table: SqliteTable) -> None:
-    """A GET reads the summary and the newest views like this."""
-    for sk in ("DAY#1", "VIEW#1", "VIEW#2", "VIEW#3", "VIEWS", "W"):
-        put(table, sk)
-
-    page = table.query("p", first="VIEW#", last="VIEWS", limit=3, descending=True)
-
-    assert [item["SK"] for item in page] == ["VIEWS", "VIEW#3", "VIEW#2"]
-    everything = table.query("p", limit=9, attributes=("SK",), descending=True)
-    assert [item["SK"] for item in everything] == [
-        *("W", "VIEWS", "VIEW#3", "VIEW#2", "VIEW#1", "DAY#1")
-    ]
-
-
-def test_a_count_between_two_sort_keys_has_both_and_stops_at_its_limit(table: SqliteTable) -> None:
-    for sk in ("a", "b", "c", "d"):
-        put(table, sk)
-
-    assert table.count("p", first="b", last="c", limit=9) == 2
-    assert table.count("p", first="b", limit=2) == 2
-
-
 KEPT = Key("p", "kept")
 FAILING: dict[str, Write] = {
     "a sum with a text": Update(KEPT, add={"note": 1}),
