@@ -36,14 +36,14 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Whole hours in UTC, `until` excluded. Raises `ValueError`."""
+    """Whole hours in UTC, `until` excluded, or none. Raises `ValueError`."""
 
     first: datetime
     until: datetime
 
     def __post_init__(self) -> None:
-        if self.until <= self.first:
-            raise ValueError(f"to: {label(self.until)} is not after from: give a later hour")
+        if self.until < self.first:
+            raise ValueError(f"to: {label(self.until)} is before from: give a later hour")
         if self.until - self.first > timedelta(days=MAX_DAYS):
             raise ValueError(f"to: give at most {MAX_DAYS} days at a time")
 

@@ -69,8 +69,9 @@ def by_hour(table: Table) -> dict[str, int]:
         ("2026-11-19T22", "2026-11-19T23", ["2026-11-19T22"]),
         ("2026-11-19T22", "2026-11-21T08", list(TIMES)),
         ("2026-11-19T23", "2026-11-20T23", []),
+        ("2026-11-21T08", "2026-11-21T08", []),
     ],
-    ids=["today", "over midnight", "a finished day", "all", "none"],
+    ids=["today", "over midnight", "a finished day", "all", "none", "no hour"],
 )
 def test_the_hours_leave_the_count_and_the_history_once(
     table: Table, first: str, until: str, removed: list[str]
@@ -180,7 +181,7 @@ def test_a_removal_that_is_always_overtaken_gives_up(table: Table) -> None:
 @pytest.mark.parametrize(
     ("first", "until", "message"),
     [
-        ("2026-11-21T08", "2026-11-21T08", "to: 2026-11-21T08:00Z is not after from"),
+        ("2026-11-21T09", "2026-11-21T08", "to: 2026-11-21T08:00Z is before from"),
         ("2026-08-01T00", "2026-10-30T01", "to: give at most 90 days at a time"),
         ("2026-11-21T08:30Z", "2026-11-21T09", "give a whole hour in UTC"),
         ("2026-11-21T08:00+01:00", "2026-11-21T09", "give a whole hour in UTC"),
