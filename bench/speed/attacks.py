@@ -10,6 +10,7 @@ environment is a regular expression that chooses rows.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import socket
@@ -68,6 +69,7 @@ SETTINGS = {**LIMITS, "TRUSTED_PROXIES": "127.0.0.1", "WEBHOOK_ALLOW": "127.0.0.
 class Seen:
     """The waits of visitors during an attack and just before it, in seconds.
 
+    The wait of a visitor whom the server or the proxy refused is infinite.
     `memory` is the largest memory of the server, in bytes, and `growth` is by how many its file
     grows in a second.
     """
@@ -87,7 +89,7 @@ class Seen:
 
     @property
     def answered(self) -> int:
-        return len(self.quiet) + len(self.attacked)
+        return sum(map(math.isfinite, (*self.quiet, *self.attacked)))
 
 
 def measure() -> Report:
@@ -164,7 +166,7 @@ def _reached(way: str, server: Server, folder: Path) -> Iterator[int]:
                 **WITHOUT_TLS,
                 "listen 80;": f"listen 127.0.0.1:{free_port()};",
                 "listen 443 ssl http2;": f"listen 127.0.0.1:{port};",
-                "server 127.0.0.1:8000;": f"server {upstream};",
+                "server unix:/run/vumi/vumi.sock;": f"server {upstream};",
             },
         )
     with proxies.started(command, own, port, {"SITE": "http://h", "UPSTREAM": upstream}):
@@ -217,8 +219,8 @@ def _visitor(address: tuple[str, int], deadline: float, waits: list[float], numb
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for _ in range(REQUESTS_A_CONNECTION):
                 connected.sendall(raw)
-                receive(connected)
-                waits.append(time.perf_counter() - began)
+                is_counted = receive(connected).startswith(b"HTTP/1.1 200")
+                waits.append(time.perf_counter() - began if is_counted else math.inf)
                 time.sleep(PAUSE_SECONDS)
                 began = time.perf_counter()
 

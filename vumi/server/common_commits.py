@@ -1,9 +1,9 @@
 """The common commits: requests that wait while one commit runs share the next one.
 
 Clients take turns by the time that their requests cost (`fair_queue`), from the reading of a head
-on, and a commit is bounded by its time. Commits run on the thread of the event loop. The web server
-reads and writes its sockets on its own threads, without the interpreter, so no thread has to be
-woken for a request.
+on, and those that cost most rest while others are answered (`request_queue`). A commit is bounded
+by its time. Commits run on the thread of the event loop. The web server reads and writes its
+sockets on its own threads, without the interpreter, so no thread has to be woken for a request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chalicelib.units import Seconds
 from vumi.resources import MayWait
 from vumi.server.bodies import BodyExpected, Read
 from vumi.server.client_limits import network_of
-from vumi.server.fair_queue import FairQueue
+from vumi.server.request_queue import RequestQueue
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import CorruptFileError
 
@@ -66,16 +66,21 @@ class CommonCommits:
         self._in_one_commit = in_one_commit
         self._on_commit = on_commit
         self._stopwatch = stopwatch
-        self._waiting: FairQueue[Waiting] = FairQueue()
+        self._waiting: RequestQueue[Waiting] = RequestQueue()
+        self._resting: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
     async def answer(self, client: str, read: Read) -> Response | BodyExpected:
         """Answer a request after its writes are on the disk, or say that its body is expected."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Reply] = loop.create_future()
-        if not self._waiting:
+        is_idle, now = not self._waiting, self._stopwatch()
+        self._waiting.add(network_of(client), (read, answered), now)
+        if self._resting and not self._waiting.wait(now):
+            self._resting.cancel()
+            is_idle, self._resting = True, None
+        if is_idle:
             loop.call_soon(self._commit)
-        self._waiting.add(network_of(client), (read, answered))
         reply = await answered
         if isinstance(reply, Response | BodyExpected):
             return reply
@@ -86,9 +91,13 @@ class CommonCommits:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _commit(self) -> None:
-        """Answer waiting requests in one commit."""
+        """Answer waiting requests in one commit, or rest if they are all of heavy clients."""
+        loop, began = asyncio.get_running_loop(), self._stopwatch()
+        wait = self._waiting.wait(began)
+        self._resting = loop.call_later(wait, self._commit) if wait else None
+        if wait:
+            return
         batch: list[Waiting] = []
-        began = self._stopwatch()
         replies = self._replies(batch)
         if responses := sum([isinstance(reply, Response) for reply in replies]):
             self._on_commit(responses, self._stopwatch() - began)
@@ -97,7 +106,6 @@ class CommonCommits:
                 answered.set_result(reply)
         if self._waiting:
             # First the loop sends these responses, and takes the requests that came meanwhile.
-            loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._commit)
 
     def _replies(self, batch: list[Waiting]) -> Sequence[Reply]:
@@ -115,13 +123,21 @@ class CommonCommits:
         replies: list[Reply] = []
         now = self._stopwatch()
         end = now + COMMIT_SECONDS
-        while self._waiting and (not batch or now + self._waiting.expected_cost() < end):
-            client, waiting = self._waiting.take()
+        while self._may_take(now, end, is_first=not batch):
+            client, waiting = self._waiting.take(now)
             batch.append(waiting)
             replies.append(self._reply(waiting[0]))
             began, now = now, self._stopwatch()
-            self._waiting.charge(client, now - began)
+            self._waiting.charge(client, now - began, now)
+        self._waiting.rest(now)
         return replies
+
+    def _may_take(self, now: Seconds, end: Seconds, *, is_first: bool) -> bool:
+        """Return whether there is a request that can be answered until the end of a commit."""
+        if is_first or not self._waiting:
+            return bool(self._waiting)
+        fits = now + self._waiting.expected_cost(now) < end
+        return fits and not self._waiting.wait(now)
 
     def _reply(self, read: Read) -> Reply:
         try:
@@ -140,9 +156,10 @@ class CommonCommits:
 
     def _take_all(self) -> Iterator[Waiting]:
         """Take all waiting requests, after a commit that failed."""
+        now = self._stopwatch()
         while self._waiting:
-            client, waiting = self._waiting.take()
-            self._waiting.charge(client, 0.0)
+            client, waiting = self._waiting.take(now)
+            self._waiting.charge(client, 0.0, now)
             yield waiting
 
     def _answer_alone(self, read: Read) -> Response | BodyExpected:

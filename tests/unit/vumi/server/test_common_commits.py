@@ -45,6 +45,11 @@ class Storage:
     costs: Mapping[str, float] = field(default_factory=dict)
     measured: list[tuple[int, float]] = field(default_factory=list)
     now: float = 0.0
+    tick: float = 0.0
+
+    def read_stopwatch(self) -> float:
+        self.now += self.tick
+        return self.now
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         self.number += 1
@@ -79,7 +84,7 @@ def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Res
             storage.route,
             storage.in_one_commit,
             lambda *measures: storage.measured.append(measures),
-            lambda: storage.now,
+            storage.read_stopwatch,
         )
         try:
             return await ask(commits)
@@ -151,6 +156,30 @@ def test_one_request_of_another_client_is_read_and_answered_before_the_rest_of_a
     run(storage, ask)
     assert read.index("/visitor") == 1
     assert [path for path, _, _ in storage.answered].index("/visitor") == 1
+
+
+def test_a_client_that_uses_much_rests_while_others_are_answered() -> None:
+    """It rests until 4.7 s, for four times as long as its second request took."""
+    storage = Storage(costs={"/0": 0.2, "/1": 0.9}, tick=1e-6)
+    visits = [Request("GET", f"/visit{place}", client=f"203.0.113.{place}") for place in range(4)]
+
+    async def ask(commits: CommonCommits) -> list[bool]:
+        first, second, third = gets(3)
+        await asyncio.gather(*(ask_for(commits, one) for one in (first, *visits[:2])))
+        await ask_for(commits, second)
+        resting = asyncio.create_task(ask_for(commits, third))
+        found = []
+        for visit, later in zip(visits[2:], (4.699, 4.71), strict=True):
+            for _ in range(5):  # until the rest has begun
+                await asyncio.sleep(0)
+            await asyncio.wait_for(ask_for(commits, visit), 3.0)
+            found.append(resting.done())
+            storage.now = later
+        await resting
+        return found
+
+    assert run(storage, ask) == [False, False]
+    assert [path for path, _, _ in storage.answered][-3:] == ["/visit2", "/visit3", "/2"]
 
 
 def test_a_response_is_sent_before_the_next_commit() -> None:

@@ -1,0 +1,117 @@
+"""Heavy clients rest while light ones are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from vumi.server.fair_queue import MAX_IDLE
+from vumi.server.request_queue import (
+    BURST_SECONDS,
+    COUNT_SECONDS,
+    MAX_DELAY_SECONDS,
+    RecentUse,
+    RequestQueue,
+)
+
+LIGHT = {"b": 0.0002, "c": 0.0002}
+
+
+def use(recent: RecentUse, costs: Mapping[str, float], seconds: float = 1.0) -> None:
+    """Let clients use the server for some seconds, each this time in every 10 ms."""
+    for step in range(round(seconds * 100)):
+        for client, cost in costs.items():
+            recent.add(client, cost, step / 100)
+
+
+@pytest.mark.parametrize(
+    ("costs", "heavy"),
+    [
+        ({"a": 0.01}, ""),
+        ({"a": 0.005, "b": 0.005}, ""),
+        ({"a": 0.004, "b": 0.0002}, ""),
+        ({"a": 0.005, "b": 0.0002, "c": 0.0002}, "a"),
+        ({"a": 0.003, "b": 0.003, "c": 0.0002, "d": 0.0002, "e": 0.0002}, "ab"),
+    ],
+    ids=["alone", "equal", "as many are heavy", "one", "two"],
+)
+def test_a_client_is_heavy_by_its_use_while_most_are_light(
+    costs: Mapping[str, float], heavy: str
+) -> None:
+    recent = RecentUse()
+    use(recent, costs)
+    assert "".join(client for client in costs if recent.is_heavy(client, 1.0)) == heavy
+
+
+def test_a_client_is_heavy_after_a_burst_until_its_share_has_made_up_for_it() -> None:
+    recent = RecentUse()
+    use(recent, {"b": 0.0, "c": 0.0})
+    recent.add("a", BURST_SECONDS, 1.0)
+    assert not recent.is_heavy("a", 1.0)
+    recent.add("a", 0.003, 1.0)
+    assert recent.is_heavy("a", 1.0)
+    assert not recent.is_heavy("a", 1.11)
+
+
+def test_clients_that_left_are_not_counted() -> None:
+    recent = RecentUse()
+    use(recent, {"a": 0.01, "b": 0.0, "c": 0.0}, 0.1)
+    recent.add("left", 0.0, 0.1)
+    use(recent, {"a": 0.01, "b": 0.0, "c": 0.0}, 1.2)
+    assert recent.is_heavy("a", 1.2)
+    recent.add("a", 0.01, 2.2)
+    assert not recent.is_heavy("a", 2.2)
+
+
+def test_the_use_of_few_clients_is_remembered() -> None:
+    recent = RecentUse()
+    use(recent, {"a": 0.01, "b": 0.0, "c": 0.0})
+    for place in range(MAX_IDLE - 3):
+        recent.add(str(place), 0.0, 1.0)
+    assert recent.is_heavy("a", 1.0)
+    recent.add("last", 0.0, 1.0 + COUNT_SECONDS)
+    assert not recent.is_heavy("a", 1.0)
+
+
+@pytest.fixture
+def queue() -> RequestQueue[int]:
+    """Return a queue at 1 s with two light clients, and a heavy one that used 10 ms just now."""
+    queue: RequestQueue[int] = RequestQueue()
+    for step in range(101):
+        for client, cost in (LIGHT | {"a": 0.01}).items():
+            queue.add(client, step, step / 100)
+            taken, _ = queue.take(step / 100)
+            queue.charge(taken, cost, step / 100)
+        queue.rest(step / 100)
+    return queue
+
+
+def test_a_heavy_client_rests_for_a_multiple_of_its_time(queue: RequestQueue[int]) -> None:
+    queue.add("a", 1, 1.0)
+    assert queue.wait(1.0) == pytest.approx(0.04)
+    assert queue.wait(1.05) == 0
+    assert queue.take(1.05) == ("a", 1)
+
+
+def test_light_clients_are_first_until_a_heavy_one_has_waited_long(
+    queue: RequestQueue[int],
+) -> None:
+    queue.add("a", 1, 1.0)
+    for number in (2, 3, 4):
+        queue.add("b", number, 1.0)
+    assert queue.wait(1.0) == 0
+    for number, now in ((2, 1.0), (3, 1.05)):
+        assert queue.take(now) == ("b", number)
+        queue.charge("b", 0.0002, now)
+    assert queue.take(1.05 + MAX_DELAY_SECONDS) == ("a", 1)
+
+
+def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQueue[int]) -> None:
+    for number in (1, 2):
+        queue.add("a", number, 1.0)
+    queue.take(1.05)
+    queue.charge("a", 0.001, 1.05)
+    assert queue.wait(1.05) == 0
+    queue.rest(1.05)
+    assert queue.wait(1.05) == pytest.approx(0.004)

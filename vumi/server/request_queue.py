@@ -1,0 +1,117 @@
+"""The queue of requests, in which heavy clients rest while others are answered.
+
+A server that answers one client all the time has no time left when another one comes, even if that
+one is next: the processors are busy with the connections of the first. So after the requests of
+heavy clients the server answers none of them for a multiple of their time.
+
+    heavy    ██▁▁▁▁▁▁▁▁██▁▁▁▁▁▁▁▁▁██
+    light    ▁▁▁█▁▁▁▁▁█▁▁▁▁▁▁▁█▁▁▁
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import takewhile
+from typing import Generic, TypeVar
+
+from chalicelib.units import Seconds
+from vumi.server.fair_queue import MAX_IDLE, FairQueue
+
+Item = TypeVar("Item")
+
+LIGHT_SHARE = 0.03
+"""The share of the server's time that a client may use for long without being heavy."""
+BURST_SECONDS = 0.05
+"""The time beyond this share after which a client is heavy."""
+RECENT_SECONDS = 1.0
+"""The time for which a client is counted after its last answer."""
+COUNT_SECONDS = 0.1
+"""The time between two counts of light clients."""
+REST = 4.0
+"""The rest after the requests of heavy clients, as a multiple of their time."""
+MAX_DELAY_SECONDS = 1.0
+"""The time after a rest for which requests of light clients are answered before heavy ones."""
+
+
+class RequestQueue(Generic[Item]):
+    """The waiting requests of light and of heavy clients; `now` is monotonic."""
+
+    def __init__(self) -> None:
+        self._light, self._heavy = FairQueue[Item](), FairQueue[Item]()
+        self._recent = RecentUse()
+        self._taken_from = self._light
+        self._owed: Seconds = 0.0
+        self._rest_until: Seconds = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._light or self._heavy)
+
+    def add(self, client: str, item: Item, now: Seconds) -> None:
+        """Add an item of a client, behind its other ones."""
+        is_heavy = self._recent.is_heavy(client, now)
+        (self._heavy if is_heavy else self._light).add(client, item)
+
+    def wait(self, now: Seconds) -> Seconds:
+        """Return the time until the next item can be taken, of a queue that has items."""
+        return 0.0 if self._light else max(0.0, self._rest_until - now)
+
+    def expected_cost(self, now: Seconds) -> Seconds:
+        """Return the cost of the last item of the client whose item is next."""
+        return self._next(now).expected_cost()
+
+    def take(self, now: Seconds) -> tuple[str, Item]:
+        """Remove the next item, and return its client and it."""
+        self._taken_from = self._next(now)
+        return self._taken_from.take()
+
+    def charge(self, client: str, cost: Seconds, now: Seconds) -> None:
+        """Note what the item that was taken last has cost its client."""
+        self._taken_from.charge(client, cost)
+        self._recent.add(client, cost, now)
+        if self._recent.is_heavy(client, now):
+            self._owed += REST * cost
+
+    def rest(self, now: Seconds) -> None:
+        """Begin the rest after the heavy clients' items that were taken since the last one."""
+        if self._owed:
+            self._rest_until, self._owed = now + self._owed, 0.0
+
+    def _next(self, now: Seconds) -> FairQueue[Item]:
+        is_due = now >= self._rest_until + MAX_DELAY_SECONDS
+        return self._heavy if self._heavy and (is_due or not self._light) else self._light
+
+
+class RecentUse:
+    """The time of the server that clients have used lately, by a leaky bucket each.
+
+    A client is heavy if it has used more than `LIGHT_SHARE` of the time for longer than a burst, as
+    long as most clients are light. So neither one client alone nor a crowd of equal ones is heavy.
+    """
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[str, tuple[Seconds, Seconds]] = OrderedDict()
+        self._are_most_light = False
+        self._counted_at: Seconds = 0.0
+
+    def add(self, client: str, cost: Seconds, now: Seconds) -> None:
+        """Note what a client has used at a time."""
+        self._used[client] = (self._left(client, now) + cost, now)
+        self._used.move_to_end(client)
+        if len(self._used) > MAX_IDLE:
+            self._used.popitem(last=False)
+        if now >= self._counted_at + COUNT_SECONDS:
+            self._count(now)
+
+    def is_heavy(self, client: str, now: Seconds) -> bool:
+        return self._are_most_light and self._left(client, now) > BURST_SECONDS
+
+    def _left(self, client: str, now: Seconds) -> Seconds:
+        used, then = self._used.get(client, (0.0, now))
+        return max(0.0, used - (now - then) * LIGHT_SHARE)
+
+    def _count(self, now: Seconds) -> None:
+        recent = takewhile(
+            lambda one: self._used[one][1] > now - RECENT_SECONDS, reversed(self._used)
+        )
+        is_light = [self._left(client, now) <= BURST_SECONDS for client in recent]
+        self._are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now
