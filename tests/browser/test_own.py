@@ -18,12 +18,13 @@ from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Delete
 from tests.browser.visit import Visit
 from tests.gallery import put_history
-from tests.processes.hosts import ID, Host, hosting
+from tests.processes.hosts import Host, hosting
 from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
 CLAIM, PROVE = "Claim a new name", "Prove a repository or a site"
+PROVEN = f"octocat/{'n' * 90}"
 STRANGERS = "strangers/badge"
 """A badge that has a history."""
 NO_STORAGE = """
@@ -158,8 +159,8 @@ def test_a_proof_leads_to_githubs_form_and_is_found_by_itself(
 ) -> None:
     visit, secret = visit_apart, "proving!" * 4
     claim(server, secret, "mine/other")
-    server.badge(ID)
-    raw, own = f"https://raw.githubusercontent.com/{ID}/HEAD/.vu-mi", f"/{ID}/.vu-mi"
+    server.badge(PROVEN)
+    raw, own = f"https://raw.githubusercontent.com/{PROVEN}/HEAD/.vu-mi", f"/{PROVEN}/.vu-mi"
 
     def name_github(route: Route) -> None:
         answer = route.fetch()
@@ -168,10 +169,10 @@ def test_a_proof_leads_to_githubs_form_and_is_found_by_itself(
     visit.page.clock.install()
     open_with(visit, secret)
     visit.page.route("**/api/v1/badges", name_github, times=1)
-    get_badge(visit, ID, PROVE)
+    get_badge(visit, PROVEN, PROVE)
     line = visit.page.locator("#challenge").filter(has_text="vu-mi-").inner_text()
     form = visit.page.get_by_role("link", name="Open GitHub")
-    form_url = f"https://github.com/{ID}/new/HEAD?filename=.vu-mi&value={line}%0A"
+    form_url = f"https://github.com/{PROVEN}/new/HEAD?filename=.vu-mi&value={line}%0A"
     assert form.get_attribute("href") == form_url
     visit.page.clock.fast_forward(11_000)
     seen = f"Looked at {host.url(own)} at "
@@ -181,11 +182,11 @@ def test_a_proof_leads_to_githubs_form_and_is_found_by_itself(
     visit.check_on_all_screens()
     host.files[own] = line
     with closing(Database(folder / FILE)) as database:  # or else it is looked for in 10 s again
-        SqliteTable(database).write(Delete(Key(proving.PARTITION + ID, proving.SORT)))
+        SqliteTable(database).write(Delete(Key(proving.PARTITION + PROVEN, proving.SORT)))
     visit.page.clock.fast_forward(11_000)
-    says(visit, f"{ID} is yours.")
-    assert owned(server, ID, secret)["proven"] == ID
-    assert listed(server, secret) == ["mine/other", ID]
+    says(visit, f"{PROVEN} is yours.")
+    assert owned(server, PROVEN, secret)["proven"] == PROVEN
+    assert listed(server, secret) == ["mine/other", PROVEN]
     expect(visit.page.locator("#steps")).to_be_hidden()
 
 
