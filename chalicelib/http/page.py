@@ -71,6 +71,11 @@ def text() -> str:
     return FILE.read_text(encoding="utf-8")
 
 
+def with_style(other: str) -> str:
+    """Return another page with the style of this one before its own."""
+    return other.replace("<style>", f"<style>{_inside(text(), 'style')}", 1)
+
+
 @cache
 def policy(page: str) -> str:
     """Return the Content-Security-Policy that allows the page's own style and script, by hash.
@@ -96,9 +101,14 @@ def policy(page: str) -> str:
 
 def _hash(page: str, element: str) -> str:
     """Hash the content of the page's one element of this name."""
+    inside = _inside(page, element)
+    return f"sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}"
+
+
+def _inside(page: str, element: str) -> str:
     _, _, opened = page.partition(f"<{element}>")
     inside, _, _ = opened.partition(f"</{element}>")
-    return f"sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}"
+    return inside
 
 
 ROUTES = (Route("GET", "/", get_page, with_head=True, options=ANY_OPTIONS),)

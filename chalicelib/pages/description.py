@@ -300,6 +300,7 @@ OWNER = Section(
     "owner",
     "Own a badge. An id counts without an owner too.",
     {
+        "getOwnPage": Operation("Its script sends the requests below.", {200: HTML}),
         "claimBadge": Operation(
             "Without `digest`, the response has a new secret, and no other response has it: if the"
             " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"

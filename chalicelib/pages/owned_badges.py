@@ -1,17 +1,19 @@
-"""The badges of a secret, which its owner lists a page at a time."""
+"""The badges of a secret, which its owner lists a page at a time, and the page `/own` for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.counting import ids, keys
 from chalicelib.history import periods
 from chalicelib.history.periods import Period, Show
-from chalicelib.http import responses
+from chalicelib.http import page, responses
 from chalicelib.http.fields import Field, Options
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.http.tokens import digest
 from chalicelib.lazy import lazy
 from chalicelib.owners import routes as owners
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 else:
     errors, finding = lazy("chalicelib.owners.errors"), lazy("chalicelib.owners.finding")
 
+FILE = Path(__file__).with_name("own.html")
 PAGE = 25
 """Badges of a page. Each needs the two queries of a badge that shows today's views."""
 
@@ -84,4 +87,18 @@ def _to_json(owned: OwnedBadge, resources: OwnerResources) -> dict[str, Any]:
     }
 
 
-ROUTES = (Route("GET", owners.BADGES, get_badges, options=OwnedOptions),)
+def get_own_page(_: Request, __: OwnerResources) -> Response:
+    """Show the page on which owners get and change their badges."""
+    return page.respond(_text())
+
+
+@cache
+def _text() -> str:
+    """Read the page on the first request for it."""
+    return page.with_style(FILE.read_text(encoding="utf-8"))
+
+
+ROUTES = (
+    Route("GET", "/own", get_own_page, with_head=True, options=ANY_OPTIONS),
+    Route("GET", owners.BADGES, get_badges, options=OwnedOptions),
+)

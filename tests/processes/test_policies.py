@@ -433,6 +433,7 @@ def ask_on_every_path(aws: Aws) -> None:
         "/api/v1/views/history.svg",
         "/api/v1/views/top",
         "/",
+        "/own",
         "/count.js",
         "/openapi.json",
     ):

@@ -51,6 +51,7 @@ def test_the_wheel_has_the_two_packages_with_their_data_and_nothing_else(wheel: 
     data = {
         "chalicelib/http/page.html",
         "chalicelib/pages/badge_page.html",
+        "chalicelib/pages/own.html",
         "chalicelib/badges/logos.json",
         "vumi/storage/migrations/0001_initial.sql",
     }
