@@ -434,6 +434,7 @@ def ask_on_every_path(aws: Aws) -> None:
         "/api/v1/views/top",
         "/",
         "/count.js",
+        "/logos.json",
         "/openapi.json",
     ):
         for method in ("GET", "HEAD"):

@@ -1,7 +1,8 @@
-"""The page: one file that runs only its own script and names no other host."""
+"""The builder: one page that runs only its own script and names no other host; and its logos."""
 
 from __future__ import annotations
 
+import gzip
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -9,9 +10,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from chalicelib.http import page
+from chalicelib.badges.logos import names
 from chalicelib.http.messages import Request, Response
+from chalicelib.pages import builder
 from simulation.resources import GivenResources
+from tests.unit.http_requests import ask
 
 
 class Elements(HTMLParser):
@@ -39,11 +42,11 @@ class Elements(HTMLParser):
 
 
 def answer() -> Response:
-    return page.get_page(Request("GET", "/"), GivenResources())
+    return builder.get_page(Request("GET", "/"), GivenResources())
 
 
 def elements() -> Elements:
-    return Elements(page.text())
+    return Elements(builder.text(has_events=True))
 
 
 def directives() -> dict[str, str]:
@@ -62,7 +65,6 @@ def test_it_is_html_that_a_cache_may_store_for_minutes() -> None:
     features = response.headers["Permissions-Policy"].split(", ")
     assert {"camera=()", "geolocation=()", "microphone=()", "payment=()"} <= set(features)
     assert all(re.fullmatch(r"[a-z-]+=\(\)", feature) for feature in features)
-    assert response.body == page.FILE.read_bytes()
 
 
 @pytest.mark.parametrize("element", ["script", "style"])
@@ -70,6 +72,25 @@ def test_the_policy_runs_only_the_scripts_of_the_page(element: str) -> None:
     (inside,) = elements().texts[element]
     digest = b64encode(sha256(inside.encode()).digest()).decode()
     assert directives()[f"{element}-src"] == f"'sha256-{digest}'"
+
+
+def test_the_script_is_small() -> None:
+    (inside,) = elements().texts["script"]
+    assert len(gzip.compress(inside.encode())) <= 10 * 1_024
+
+
+def test_every_picture_is_drawn_and_countdowns_are_there_only_with_events() -> None:
+    for has_events in (True, False):
+        text = builder.text(has_events=has_events)
+        assert "example:" not in text
+        assert ('for="event"' in text) is has_events
+
+
+def test_the_logos_are_those_that_a_badge_draws() -> None:
+    answer = ask(GivenResources(), "GET", "/logos.json")
+    assert list(answer.body) == names()
+    assert all(re.fullmatch(r"[Mm][-\w., ]+", path) for path in answer.body.values())
+    assert answer.headers["Cache-Control"] == "public, max-age=86400"
 
 
 def test_the_policy_refuses_everything_else() -> None:
@@ -92,7 +113,7 @@ def test_no_attribute_has_a_style_or_a_script() -> None:
 
 def test_it_names_no_host_except_shields() -> None:
     """An SVG's namespace is a name, not an address."""
-    hosts = set(re.findall(r"https?://([\w.-]+)", page.text()))
+    hosts = set(re.findall(r"https?://([\w.-]+)", builder.text(has_events=True)))
     assert hosts == {"img.shields.io", "www.w3.org"}
 
 
