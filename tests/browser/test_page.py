@@ -92,6 +92,16 @@ def test_a_finished_badge_fills_the_form_until_an_id_is_typed(visit: Visit) -> N
     )
 
 
+def test_the_footer_has_help_and_the_reference_of_every_call_in_words(visit: Visit) -> None:
+    visit.open()
+    for name in ("Help", "Privacy", "Reference of the API"):
+        visit.choose(name)
+    calls = visit.page.get_by_role("term")
+    expect(calls.filter(has_text="GET /api/v1/views.svg")).to_be_visible()
+    expect(visit.page.get_by_role("definition").filter(has_text="spark: ")).to_be_visible()
+    visit.check_on_all_screens()
+
+
 def test_every_option_reaches_the_badge(visit: Visit) -> None:
     visit.open("#id=a%2Foptions")
     visit.choose("for-the-badge")
@@ -274,8 +284,9 @@ def test_below_a_stage_every_address_has_the_stage(visit: Visit, path: str) -> N
     visit.shows_badge("views: 0")
     link = f"{visit.root}/prod/s?id=staged"
     visit.expect_line(f"[![views]({visit.root}/prod/api/v1/views.svg?id=staged)]({link})")
-    described = visit.page.get_by_role("link", name="Reference of the API")
-    assert described.evaluate("link => link.href") == f"{visit.root}/prod/openapi.json"
+    for name, place in (("Your badges", "own"), ("OpenAPI", "openapi.json")):
+        link = visit.page.locator("a", has_text=name)
+        assert link.evaluate("link => link.href") == f"{visit.root}/prod/{place}"
     visit.choose("Chart")
     visit.is_drawn("#chart")
 
