@@ -285,8 +285,8 @@ def test_below_a_stage_every_address_has_the_stage(visit: Visit, path: str) -> N
     link = f"{visit.root}/prod/s?id=staged"
     visit.expect_line(f"[![views]({visit.root}/prod/api/v1/views.svg?id=staged)]({link})")
     for name, place in (("Your badges", "own"), ("OpenAPI", "openapi.json")):
-        link = visit.page.locator("a", has_text=name)
-        assert link.evaluate("link => link.href") == f"{visit.root}/prod/{place}"
+        leads = visit.page.locator("a", has_text=name)
+        assert leads.evaluate("link => link.href") == f"{visit.root}/prod/{place}"
     visit.choose("Chart")
     visit.is_drawn("#chart")
 
