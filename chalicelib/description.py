@@ -39,6 +39,15 @@ SERVICE = Section(
     "The page, the script of web pages, this document, and the health of the service.",
     {
         "getPage": Operation(responses={200: HTML}),
+        "getLogos": Operation(
+            responses={
+                200: success(
+                    {"type": "object", "additionalProperties": {"type": "string"}},
+                    "The logos that a badge draws.",
+                    {"go": "M1.8 10.2z"},
+                )
+            }
+        ),
         "getCountScript": Operation(
             "[Web pages](web-pages.md) has its attributes and elements.",
             {200: {"description": "A script", "content": {"text/javascript": {}}}},

@@ -82,7 +82,7 @@ def _open_admin(visit: Visit) -> None:
 
 
 SCREENS = (
-    Screen("builder", (880, 752), _open_builder),
+    Screen("builder", (1080, 760), _open_builder),
     Screen("badge-page", (780, 600), _open_badge_page),
     Screen("admin", (1000, 900), _open_admin),
 )

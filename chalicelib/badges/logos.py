@@ -81,6 +81,11 @@ def names() -> list[str]:
     return list(_read().logos)
 
 
+def paths() -> dict[str, str]:
+    """Return the path of each logo by its name, in alphabetical order."""
+    return {name: path for name, (_, path) in _read().logos.items()}
+
+
 def licences() -> dict[str, str]:
     """Return the licences other than CC0-1.0 by name, of included and refused logos."""
     return _read().licences

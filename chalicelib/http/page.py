@@ -1,4 +1,4 @@
-"""The page at `/`, on which users choose a badge and copy its Markdown. It is one file."""
+"""The page at `/`, which is one file, and the headers of every page."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chalicelib.http import responses
-from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.http.messages import Response
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
     import base64
     import hashlib
-
-    from chalicelib.resources import Resources
 else:
     base64, hashlib = lazy("base64"), lazy("hashlib")
 
@@ -42,11 +39,6 @@ PERMISSIONS = ", ".join(
 """Features of a browser that neither the page nor anything in it may use."""
 
 
-def get_page(_: Request, __: Resources) -> Response:
-    """Answer the page."""
-    return respond(text())
-
-
 def respond(page: str) -> Response:
     """Answer a page, which can run and load nothing but its own content and this server's."""
     cached = {"Cache-Control": f"public, max-age={CACHED_SECONDS}"}
@@ -67,7 +59,7 @@ def restrictions(page: str) -> Mapping[str, str]:
 
 @cache
 def text() -> str:
-    """Read the page on the first request for it."""
+    """Read the page at `/`, whose pictures `chalicelib.pages.builder` draws."""
     return FILE.read_text(encoding="utf-8")
 
 
@@ -109,6 +101,3 @@ def _inside(page: str, element: str) -> str:
     _, _, opened = page.partition(f"<{element}>")
     inside, _, _ = opened.partition(f"</{element}>")
     return inside
-
-
-ROUTES = (Route("GET", "/", get_page, with_head=True, options=ANY_OPTIONS),)

@@ -1,4 +1,4 @@
-"""The public page of a badge, as HTML without a script: its count, periods, chart and lines.
+"""The public page of a badge: its count, periods, chart and lines, complete without its script.
 
 An id is the text of a stranger. It is escaped in the page, percent-encoded in each URL, and linked
 to nothing but this server.
@@ -85,7 +85,7 @@ class BadgePage:
             "history": f"api/v1/views/history?id={encoded_id}",
             "markdown": f"[![views]({self.root}{badge})]({url})",
             "html": f'<a href="{url}"><img src="{self.root}{badge}" alt="views"></a>',
-            "chart_markdown": f"[![views by day]({self.root}{chart})]({url})",
+            "chart_line": self._write_chart_line(self.root + chart, url),
         }
 
     @property
@@ -105,6 +105,15 @@ class BadgePage:
         most = max(days, key=lambda day: day.views)
         total = f"{sum(day.views for day in days):,} views in {self.days} days"
         return f"{total}; most on {most.start.date()}: {most.views:,}" if most.views else total
+
+    def _write_chart_line(self, chart: str, url: str) -> str:
+        """Return the line that GitHub and an HTML page show in their own theme, as the builder."""
+        dark, light = (escape(f"{chart}&theme={theme}") for theme in ("dark", "light"))
+        named = escape(" ".join(f"Views of {self.badge_id} by day".split()))
+        return (
+            f'<a href="{url}"><picture><source media="(prefers-color-scheme: dark)"'
+            f' srcset="{dark}"><img src="{light}" alt="{named}"></picture></a>'
+        )
 
     def _link_span(self, days: int) -> str:
         query = f"id={quote(self.badge_id, safe='')}&amp;days={days}"

@@ -1,165 +1,115 @@
-"""The picture of a badge's page for link previews: its count, and its days as bars.
+"""The picture of a badge's page for link previews: the line of its last days.
 
-No service that shows previews accepts SVG. This picture has large square pixels, so it needs no
-font and no library for pictures.
+No service that shows previews accepts SVG. The picture has no letters, so it needs no font: each
+service writes the title of the page, with the badge's name and count, beside it.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import add, sub
 
-from chalicelib.badges.options import short
-
-COLUMNS, ROWS, SCALE = 200, 105, 6
-"""The size in squares, and the pixels of a square: 1200 x 630 pixels, as previews want it."""
-WIDTH, HEIGHT = COLUMNS * SCALE, ROWS * SCALE
+WIDTH, HEIGHT = 1200, 630
+"""The pixels that previews want."""
 DAYS = 30
-PALETTE = ("#0d1117", "#f0f6fc", "#9198a1", "#4493f8", "#30363d")
-WHITE, GREY, BLUE, DIM = range(1, len(PALETTE))
-"""Indices of the palette. The first colour is the background."""
-MARGIN = 11
-LETTER, POINT, LETTER_HEIGHT = 6, 3, 7
-"""Squares from one letter to the next, from a comma or a point to the next, and of the height."""
-MIN_SIZE, MAX_SIZE, NAME_SIZE = 3, 4, 2
-"""Times that the squares of a letter are enlarged: those of the count, and of the words."""
-COUNT_BOTTOM, NAME_TOP, GROUND = 39, 44, 94
-"""Squares from the top: the lower edge of the count, the words, and the line below the bars."""
-BAR, SLOT, BAR_HEIGHT = 4, 6, 30
-GLYPHS = {
-    character: bytes.fromhex(rows)
-    for character, rows in (
-        ("0", "0e11111111110e"),
-        ("1", "040c040404040e"),
-        ("2", "0e11010204081f"),
-        ("3", "0e11010601110e"),
-        ("4", "02060a121f0202"),
-        ("5", "1f101e0101110e"),
-        ("6", "0608101e11110e"),
-        ("7", "1f010204040404"),
-        ("8", "0e11110e11110e"),
-        ("9", "0e11110f01020c"),
-        (",", "00000000180810"),
-        (".", "00000000001818"),
-        ("-", "0000000e000000"),
-        ("e", "00000e111f100e"),
-        ("i", "04000c0404040e"),
-        ("k", "10101214181412"),
-        ("m", "00001a15151515"),
-        ("s", "00000f100e011e"),
-        ("u", "0000111111130d"),
-        ("v", "00001111110a04"),
-        ("w", "0000111115150a"),
-        ("B", "1e11111e11111e"),
-        ("M", "111b1515111111"),
-        ("T", "1f040404040404"),
-    )
-}
-"""Seven rows of five squares each, a row in a byte."""
+BACKGROUND, AREA, LINE = (13, 17, 23), (18, 41, 73), (68, 147, 248)
+LEVELS = 16
+"""The shades from what is below the line to the line."""
+OVER_AREA = LEVELS
+"""The index of the first shade over the area; the first one over the background is 0."""
+LEFT, RIGHT, TOP, GROUND = 80, 1120, 120, 520
+RADIUS = 5
+"""Half of the line's width."""
+FINE = 3
+"""The columns that are averaged to one column of pixels, so that steep edges are smooth."""
+REACH = RADIUS * FINE
+CHORDS = [math.sqrt(RADIUS**2 - dx**2) for dx in range(-RADIUS, RADIUS + 1)]
+"""Half of the heights of the discs that reach a column, from the left to the right."""
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-DEPTH, INDEXED = 4, 3
+DEPTH, INDEXED = 8, 3
 """The bits of a pixel, and the colour type of pixels that are indices into a palette."""
-TWO_PIXELS = 0x11
-"""A byte has two pixels of 4 bits. An index times this is a byte of two equal ones."""
-NO_FILTER, SAME_AS_ABOVE = b"\x00", b"\x02"
-"""The filter of a line as it is, and of one that has only its differences to the line above."""
+NO_FILTER = b"\x00"
 
 
-class Canvas:
-    """The squares of a picture, each an index of the palette."""
-
-    def __init__(self) -> None:
-        self.rows = [bytearray(COLUMNS) for _ in range(ROWS)]
-
-    def fill(self, x: int, y: int, width: int, height: int, color: int) -> None:
-        for row in self.rows[y : y + height]:
-            row[x : x + width] = bytes([color]) * width
-
-    def write(self, text: str, x: int, y: int, size: int, color: int) -> None:
-        """Write a text whose first letter has its upper left corner at a square."""
-        for character in text:
-            for column, row in _squares(character):
-                self.fill(x + column * size, y + row * size, size, size, color)
-            x += _advance(character) * size
+def draw(days: Sequence[int]) -> bytes:
+    """Draw the views of the last days, the oldest first, as a PNG."""
+    most = max(*days, 1)
+    heights = [*_curve([GROUND - views * (GROUND - TOP) / most for views in days])]
+    columns = b"".join(_column(heights, x) for x in range(WIDTH))
+    rows = b"".join(NO_FILTER + columns[y::HEIGHT] for y in range(HEIGHT))
+    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, DEPTH, INDEXED, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"PLTE", _palette()), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return SIGNATURE + b"".join(_chunk(*part) for part in parts)
 
 
-def draw(count: int, days: Sequence[int]) -> bytes:
-    """Draw a count and the views of the last `DAYS` days, the oldest first, as a PNG."""
-    canvas = Canvas()
-    text = _format(count)
-    size = _size(text)
-    canvas.write(text, MARGIN, COUNT_BOTTOM - LETTER_HEIGHT * size, size, WHITE)
-    canvas.write("view" if count == 1 else "views", MARGIN, NAME_TOP, NAME_SIZE, GREY)
-    name = "vu-mi"
-    canvas.write(name, COLUMNS - MARGIN - _width(name, NAME_SIZE), NAME_TOP, NAME_SIZE, BLUE)
-    canvas.fill(MARGIN, GROUND, COLUMNS - 2 * MARGIN, 1, DIM)
-    _draw_bars(canvas, days)
-    return encode_png([bytes(row) for row in canvas.rows], PALETTE, SCALE)
+def _curve(points: Sequence[float]) -> Iterator[float]:
+    """Yield the heights of a smooth line through the points, one for each fine column.
 
-
-def _draw_bars(canvas: Canvas, days: Sequence[int]) -> None:
-    """Draw a bar for each day with views, at least one square high."""
-    most = max(days)
-    for place, views in enumerate(days):
-        if views:
-            height = max(1, views * BAR_HEIGHT // most)
-            canvas.fill(MARGIN + place * SLOT, GROUND - height, BAR, height, BLUE)
-
-
-def _format(count: int) -> str:
-    """Return a count with commas, or like 1.2B if it would be too wide."""
-    text = f"{count:,}"
-    return text if _size(text) >= MIN_SIZE else short(count)
-
-
-def _size(text: str) -> int:
-    return min(MAX_SIZE, (COLUMNS - 2 * MARGIN) // _width(text, 1))
-
-
-def _width(text: str, size: int) -> int:
-    return (sum(map(_advance, text)) - 1) * size
-
-
-def _advance(character: str) -> int:
-    return POINT if character in ",." else LETTER
-
-
-def _squares(character: str) -> Iterator[tuple[int, int]]:
-    """Yield the columns and rows of the squares of a letter."""
-    for row, bits in enumerate(GLYPHS[character]):
-        for column in range(LETTER - 1):
-            if bits >> (LETTER - 2 - column) & 1:
-                yield column, row
-
-
-def encode_png(rows: Sequence[bytes], palette: Sequence[str], scale: int) -> bytes:
-    """Encode rows of squares, each an index into a palette of at most 16 colours `#rrggbb`.
-
-    A square is `scale` pixels wide and high, which is an even number.
-    Source: W3C, "Portable Network Graphics (PNG) Specification (Third Edition)".
+    It never leaves the range of two neighbours. Source: Fritsch and Butland, "A Method for
+    Constructing Local Monotone Piecewise Cubic Interpolants", 1984.
     """
-    width, height = len(rows[0]) * scale, len(rows) * scale
-    colors = b"".join(bytes.fromhex(color[1:]) for color in palette)
-    lines = zlib.compress(b"".join(_lines(rows, len(palette), scale)))
-    return SIGNATURE + b"".join(
-        (
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, DEPTH, INDEXED, 0, 0, 0)),
-            _chunk(b"PLTE", colors),
-            _chunk(b"IDAT", lines),
-            _chunk(b"IEND", b""),
-        )
+    rises = [after - before for before, after in pairwise(points)]
+    slopes = [0.0, *(_slope(*both) for both in pairwise(rises)), 0.0]
+    steps = len(rises)
+    for fine in range((RIGHT - LEFT) * FINE):
+        place, t = divmod(fine * steps / ((RIGHT - LEFT) * FINE), 1)
+        at = int(place)
+        bend = (slopes[at] * (1 - t) - slopes[at + 1] * t) * t * (1 - t)
+        yield points[at] + rises[at] * t * t * (3 - 2 * t) + bend
+
+
+def _slope(before: float, after: float) -> float:
+    return 2 * before * after / (before + after) if before * after > 0 else 0.0
+
+
+def _column(heights: Sequence[float], x: int) -> bytes:
+    """Draw a column: the background, the line over it and over the area, and the ground."""
+    fine = range((x - LEFT) * FINE, (x - LEFT + 1) * FINE)
+    spans = [span for at in fine if (span := _span(heights, at))]
+    if not spans:
+        return bytes(HEIGHT)
+    tops, bottoms = zip(*spans, strict=True)
+    below = OVER_AREA if LEFT <= x < RIGHT else 0
+    first, last = int(min(tops)), int(max(bottoms)) + 1
+    upper, lower = min(int(max(tops)) + 1, last), max(int(min(bottoms)), first)
+    column = bytearray(first)
+    column += bytes(_shade(spans, y) for y in range(first, upper))
+    column += bytes([LEVELS - 1]) * (lower - upper)
+    column += bytes(below + _shade(spans, y) for y in range(max(upper, lower), last))
+    column += bytes([below]) * (GROUND - last)
+    return bytes(column.ljust(HEIGHT, b"\0"))
+
+
+def _span(heights: Sequence[float], at: int) -> tuple[float, float] | None:
+    """Return the upper and the lower edge of the line in a fine column: discs along the curve."""
+    first = at % FINE if at < REACH else at - REACH
+    discs = heights[first : at + REACH + 1 : FINE] if at + REACH >= 0 else ()
+    chords = CHORDS[(first - at + REACH) // FINE :]
+    top = min(map(sub, discs, chords), default=HEIGHT)
+    bottom = max(map(add, discs, chords), default=0)
+    return (top, bottom) if top < bottom else None
+
+
+def _shade(spans: Sequence[tuple[float, float]], y: int) -> int:
+    """Return how much of a pixel the line covers, as a shade."""
+    covered = sum(max(0.0, min(bottom, y + 1) - max(top, y)) for top, bottom in spans)
+    return round(covered / FINE * (LEVELS - 1))
+
+
+def _palette() -> bytes:
+    return bytes(
+        round(one + (other - one) * level / (LEVELS - 1))
+        for ground in (BACKGROUND, AREA)
+        for level in range(LEVELS)
+        for one, other in zip(ground, LINE, strict=True)
     )
-
-
-def _lines(rows: Sequence[bytes], colors: int, scale: int) -> Iterator[bytes]:
-    squares = [bytes([index * TWO_PIXELS]) * (scale // 2) for index in range(colors)]
-    for row in rows:
-        line = b"".join(squares[index] for index in row)
-        yield NO_FILTER + line
-        yield (SAME_AS_ABOVE + bytes(len(line))) * (scale - 1)
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
+    """Write a part. Source: W3C, "Portable Network Graphics (PNG) Specification"."""
     checked = kind + content
     return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))

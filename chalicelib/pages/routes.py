@@ -55,11 +55,10 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
 
 
 def get_badge_picture(request: Request, resources: Resources) -> Response:
-    """Draw the count and the last 30 days as a PNG of 1200 x 630 pixels, for link previews."""
+    """Draw the last 30 days as a PNG of 1200 x 630 pixels, for link previews."""
     badge_id = ids.read(ids.IdOption, request.query, resources.settings).badge_id
     found = _read_days(badge_id, preview.DAYS, resources)
-    count = badge_count.read(resources.table, badge_id)
-    drawn = preview.draw(count.shown, [bucket.views for bucket in found.buckets])
+    drawn = preview.draw([bucket.views for bucket in found.buckets])
     return Response(200, {"Content-Type": "image/png", **badge_responses.HEADERS}, drawn)
 
 

@@ -1,4 +1,4 @@
-"""The page of a badge in a real browser: legible, without barriers and without a script."""
+"""The page of a badge in a real browser: legible, without barriers, also without a script."""
 
 from __future__ import annotations
 
@@ -53,9 +53,15 @@ def test_without_javascript_it_shows_the_count_and_counts_nothing(
     assert server.peek("a/seen") == 3
 
 
-def test_a_click_selects_a_line_and_the_link_opens_the_builder(visit: Visit) -> None:
+def test_a_line_is_copied_or_selected_and_the_link_opens_the_builder(visit: Visit) -> None:
     page = open_page(visit, "a/click")
     line = page.locator("pre").first
+    for name in ("Copy Markdown", "Copy HTML", "Copy the chart"):
+        copy = page.get_by_role("button", name=name)
+        code = copy.locator("xpath=..").locator("code").text_content()
+        copy.click()
+        expect(page.get_by_role("status")).to_have_text(name.replace("Copy", "Copied"))
+        assert visit.clipboard() == code
     line.click()
     url = f"{visit.root}/s?id=a%2Fclick"
     markdown = f"[![views]({visit.root}/api/v1/views.svg?id=a%2Fclick)]({url})"

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from chalicelib.badges.options import STYLES
+from chalicelib.badges.logos import names
 from chalicelib.history.periods import Show
 from tests.browser.visit import Visit
 from tests.processes.server import Server
@@ -16,7 +16,9 @@ from tests.processes.server import Server
 ODD_ID = "o'wner/na me\N{EYES}\"(1)"
 ODD_ID_ENCODED = "o%27wner%2Fna%20me%F0%9F%91%80%22%281%29"
 BADGE = "#id=octocat%2Fhello"
-MORE = "Change the number, colours or logo"
+NAME = "Your repository, or any name"
+MORE = "More"
+COPY = "Copy Markdown"
 LOOKING = "Looking here counts no view."
 SAMPLE_ID = "owner/name"
 PERIODS = [str(show) for show in Show if show is not Show.TOTAL]
@@ -41,7 +43,7 @@ def test_the_preview_shows_the_count_and_counts_no_view(visit: Visit, server: Se
     server.wait_for(ODD_ID, 3)
     asked = queries(visit)
     visit.open()
-    visit.field("Your repository, or any name").fill(ODD_ID)
+    visit.field(NAME).fill(ODD_ID)
     visit.shows_badge("views: 3")
     expect(visit.page.locator("#said")).to_have_text(f"Now at 3. {LOOKING}")
     visit.choose("Chart")
@@ -62,26 +64,42 @@ def test_without_an_id_the_page_shows_an_example_that_nobody_can_copy(visit: Vis
     visit.open()
     visit.shows_badge("views: 1234")
     expect(visit.page.locator("#said")).to_have_text("An example. Type a name to see yours.")
-    expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_disabled()
+    expect(visit.page.get_by_role("button", name=COPY)).to_be_disabled()
     visit.page.wait_for_load_state("networkidle")
     assert all((one["id"], one["peek"]) == ([SAMPLE_ID], ["1"]) for one in asked)
     assert visit.page.url == f"{visit.root}/"
 
 
-def test_the_strip_shows_the_badge_in_each_style(visit: Visit) -> None:
-    visit.open(f"{BADGE}&logo=github")
-    pictures = visit.page.locator("#styles img:visible")
-    expect(pictures).to_have_count(len(STYLES))
-    for place, style in enumerate(STYLES):
-        source = parse_qs(urlsplit(pictures.nth(place).get_attribute("src") or "").query)
-        assert source.get("style", ["flat"]) == [style]
-        assert (source["id"], source["logo"]) == (["octocat/hello"], ["github"])
-        visit.choose(style)
-        assert ("style=" in visit.page.url) is (style != "flat")
+def test_a_finished_badge_fills_the_form_until_an_id_is_typed(visit: Visit) -> None:
+    visit.open()
+    examples = visit.page.get_by_role("group", name="Begin with a finished badge")
+    expect(examples.get_by_role("button")).to_have_count(6)
+    for button in examples.get_by_role("button").all():
+        button.click()
+        expect(button).to_have_attribute("aria-pressed", "true")
         expect(visit.page.locator("#badge")).to_have_attribute(
-            "src", pictures.nth(place).get_attribute("src") or ""
+            "src", button.locator("img").get_attribute("src") or ""
         )
-    visit.is_drawn("#badge")
+        fills = button.get_attribute("data-fills")
+        assert visit.page.url == f"{visit.root}/#{fills}"
+    expect(visit.field("for-the-badge")).to_be_checked()
+    expect(visit.field(NAME)).to_be_focused()
+    visit.page.keyboard.type("a/finished")
+    visit.shows_badge("views: 0")
+    expect(examples).to_be_hidden()
+    visit.expect_line(
+        f"![views]({visit.root}/api/v1/views.svg?id=a%2Ffinished&style=for-the-badge)"
+    )
+
+
+def test_the_footer_has_help_and_the_reference_of_every_call_in_words(visit: Visit) -> None:
+    visit.open()
+    for name in ("Help", "Privacy", "Reference of the API"):
+        visit.choose(name)
+    calls = visit.page.get_by_role("term")
+    expect(calls.filter(has_text="GET /api/v1/views.svg")).to_be_visible()
+    expect(visit.page.get_by_role("definition").filter(has_text="spark: ")).to_be_visible()
+    visit.check_on_all_screens()
 
 
 def test_every_option_reaches_the_badge(visit: Visit) -> None:
@@ -117,25 +135,52 @@ def test_every_option_reaches_the_badge(visit: Visit) -> None:
     expect(visit.page.locator("#badge")).to_have_attribute("src", re.compile(f"show={PERIODS[0]}"))
 
 
-def test_an_unknown_logo_is_reported(visit: Visit) -> None:
+def test_an_unknown_logo_is_an_error_at_its_field_but_not_for_shields(visit: Visit) -> None:
     visit.open(f"{BADGE}&logo=nosuchlogo")
-    said = visit.page.locator("#said")
-    expect(said).to_contain_text(
-        "Without the logo nosuchlogo: it is not one of the included logos."
-    )
-    visit.field("Logo").fill("github")
-    expect(said).to_have_text(f"Now at 0. {LOOKING}")
+    field, copy = visit.field("Logo"), visit.page.get_by_role("button", name=COPY)
+    expect(field).to_have_accessible_description(re.compile("^Without the logo nosuchlogo: "))
+    expect(copy).to_be_disabled()
+    visit.choose(MORE)
+    visit.field("Let shields.io draw it").check()
+    expect(copy).to_be_enabled()
+    visit.field("Let shields.io draw it").uncheck()
+    field.fill("github")
+    expect(visit.page.locator("#said")).to_have_text(f"Now at 0. {LOOKING}")
+    expect(copy).to_be_enabled()
+    field.fill("githu")  # known by the list, before the server is asked
+    assert copy.is_disabled()
+
+
+def test_a_logo_is_found_by_its_picture(visit: Visit) -> None:
+    visit.open(BADGE)
+    visit.field("Logo").click()
+    logos = visit.page.get_by_role("listbox", name="Logos").get_by_role("option")
+    expect(logos).to_have_count(len(names()))
+    visit.field("Logo").fill("git")
+    expect(logos.first).to_have_text("git")
+    expect(logos.first).to_have_attribute("aria-selected", "true")
+    visit.page.keyboard.press("ArrowDown")
+    active = visit.field("Logo").get_attribute("aria-activedescendant")
+    assert active == logos.nth(1).get_attribute("id")
+    logos.filter(has_text="gitlab").click()
+    expect(visit.field("Logo")).to_have_value("gitlab")
+    expect(visit.field("Logo")).to_have_attribute("aria-expanded", "false")
+    expect(visit.page.locator("#badge")).to_have_attribute("src", re.compile("logo=gitlab"))
+    visit.page.keyboard.press("ArrowUp")
+    expect(logos).to_have_count(1)
+    visit.page.keyboard.press("Escape")
+    expect(logos).to_have_count(0)
 
 
 def test_choices_are_stored_in_the_address_and_restored_from_it(visit: Visit) -> None:
     visit.open()
-    visit.field("Your repository, or any name").fill(f"kept/{ODD_ID}")
+    visit.field(NAME).fill(f"kept/{ODD_ID}")
     visit.choose(MORE)
     visit.field("Label").fill("a & b + c")
     visit.field("Let shields.io draw it").check()
     visit.field("Link to the badge's page").check()
     visit.choose("plastic")
-    visit.choose("HTML")
+    visit.write_in("HTML")
     visit.shows_badge("a & b + c: 0")
     address = visit.page.url
     assert address == (
@@ -145,7 +190,7 @@ def test_choices_are_stored_in_the_address_and_restored_from_it(visit: Visit) ->
     line = visit.page.locator("#line").text_content() or ""
     visit.page.goto("about:blank")
     visit.page.goto(address)
-    expect(visit.field("Your repository, or any name")).to_have_value(f"kept/{ODD_ID}")
+    expect(visit.field(NAME)).to_have_value(f"kept/{ODD_ID}")
     expect(visit.field("plastic")).to_be_checked()
     visit.shows_badge("a & b + c: 0")
     assert visit.page.url == address
@@ -157,7 +202,7 @@ def test_the_page_follows_a_changed_fragment(visit: Visit) -> None:
     visit.shows_badge("views: 0")
     visit.page.evaluate("location.hash = '#id=second&label=no&style=none-such&days=8'")
     visit.shows_badge("no: 0")
-    expect(visit.field("Your repository, or any name")).to_have_value("second")
+    expect(visit.field(NAME)).to_have_value("second")
     expect(visit.field("flat")).to_be_checked()
 
 
@@ -166,7 +211,7 @@ def test_the_page_follows_a_changed_fragment(visit: Visit) -> None:
     [
         (
             "#id=" + "x" * 201,
-            "Your repository, or any name",
+            NAME,
             "a",
             "the id has 201 characters and 201 bytes: give at most 200 and 400",
         ),
@@ -181,13 +226,13 @@ def test_an_error_is_shown_in_words_at_its_field_and_its_line_is_not_copied(
     expect(visit.page.locator("#said")).to_contain_text(f"The badge says: {says}")
     expect(visit.field(field)).to_be_visible()
     expect(visit.field(field)).to_have_attribute("aria-invalid", "true")
-    expect(visit.field(field)).to_have_attribute("aria-describedby", "said")
-    expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_disabled()
+    expect(visit.field(field)).to_have_attribute("aria-describedby", "wrong")
+    expect(visit.page.get_by_role("button", name=COPY)).to_be_disabled()
     visit.is_drawn("#badge")
     visit.field(field).fill(right)
     visit.shows_badge("views: 0")
     expect(visit.field(field)).not_to_have_attribute("aria-invalid", "true")
-    expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_enabled()
+    expect(visit.page.get_by_role("button", name=COPY)).to_be_enabled()
 
 
 def test_a_pause_in_typing_sends_one_request(visit_apart: Visit) -> None:
@@ -199,7 +244,7 @@ def test_a_pause_in_typing_sends_one_request(visit_apart: Visit) -> None:
     asked = queries(visit)
     visit.page.clock.pause_at(60_000)  # however long the keys take here
     for key in "typed/fast12":
-        visit.field("Your repository, or any name").press_sequentially(key)
+        visit.field(NAME).press_sequentially(key)
         visit.page.clock.run_for(50)
     assert asked == []
     visit.page.clock.run_for(900)
@@ -213,7 +258,7 @@ def test_a_server_that_does_not_answer_is_reported_in_words(
     with Visit.of(browser, server) as visit:
         visit.open()
         visit.page.route("**/api/**", lambda route: route.abort())
-        visit.field("Your repository, or any name").fill("a")
+        visit.field(NAME).fill("a")
         expect(visit.page.locator("#said")).to_have_text(
             "The server does not answer. Try again in a moment."
         )
@@ -239,8 +284,9 @@ def test_below_a_stage_every_address_has_the_stage(visit: Visit, path: str) -> N
     visit.shows_badge("views: 0")
     link = f"{visit.root}/prod/s?id=staged"
     visit.expect_line(f"[![views]({visit.root}/prod/api/v1/views.svg?id=staged)]({link})")
-    described = visit.page.get_by_role("link", name="API description")
-    assert described.evaluate("link => link.href") == f"{visit.root}/prod/openapi.json"
+    for name, place in (("Your badges", "own"), ("OpenAPI", "openapi.json")):
+        leads = visit.page.locator("a", has_text=name)
+        assert leads.evaluate("link => link.href") == f"{visit.root}/prod/{place}"
     visit.choose("Chart")
     visit.is_drawn("#chart")
 

@@ -14,8 +14,14 @@ STATES = {
     "long": f"#id={'long' * 50}&label={'wide%20' * 14}&style=for-the-badge&from=shields",
     "error": "#id=a&color=nope",
     "chart": "#id=octocat%2Fhello-world&kind=chart&link=1",
-    "countdown": "#kind=countdown&as=rst",
+    "countdown": "#event=none&as=rst",
 }
+IS_ON_TOP = """
+() => {
+  const place = document.activeElement.getBoundingClientRect();
+  return document.elementFromPoint(place.x + 5, place.y + 5) === document.activeElement;
+}
+"""
 SETTLED = """
 () => [...document.images].every(image => image.hidden || image.complete)
   && ["badge", "chart"].every(name => {
@@ -33,26 +39,53 @@ def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
     visit.check_on_all_screens(settle)
 
 
-def test_a_line_can_be_copied_with_the_keyboard_alone(visit: Visit) -> None:
+@pytest.mark.parametrize(
+    ("keys", "most", "options"),
+    [
+        ([], 4, ""),
+        (["Tab", "Tab", "Tab", *"go"], 12, "&logo=go"),
+        (["Tab", "Tab", "ArrowDown", "Tab", *"pyth", "Enter"], 12, "&spark=30&logo=python"),
+    ],
+)
+def test_a_line_is_copied_with_few_keys(
+    visit: Visit, keys: list[str], most: int, options: str
+) -> None:
     visit.open()
-    tab(visit.page, "id")
-    visit.page.keyboard.type("keys/only")
-    visit.shows_badge("views: 0")
-    visit.page.keyboard.press("Tab")
-    assert focused(visit.page, "name") == "style"
-    visit.page.keyboard.press("ArrowRight")
-    visit.page.keyboard.press("ArrowRight")
-    expect(visit.field("plastic")).to_be_checked()
-    tab(visit.page, "link")
-    visit.page.keyboard.press("Space")
-    tab(visit.page, "copy")
-    visit.page.keyboard.press("Enter")
+    visit.page.evaluate("navigator.clipboard.writeText('')")
+    presses = ["Tab", "Tab", "typing", *keys, "Enter"]
+    assert len(presses) - 1 <= most
+    for key in presses:
+        if key == "typing":
+            visit.page.keyboard.type("keys/only")
+        else:
+            visit.page.keyboard.press(key)
+        if len(key) == 1:
+            expect(visit.field("Logo")).to_have_attribute("aria-expanded", "true")
     expect(visit.page.get_by_role("status")).to_have_text("Copied Markdown.")
-    assert visit.clipboard() == (
-        f"[![views]({visit.root}/api/v1/views.svg?id=keys%2Fonly&style=plastic)]"
-        f"({visit.root}/s?id=keys%2Fonly)"
-    )
+    line = f"![views]({visit.root}/api/v1/views.svg?id=keys%2Fonly{options})"
+    assert visit.clipboard() == line
+
+
+def test_every_control_is_reached_by_the_tab_key(visit: Visit) -> None:
+    visit.open("#id=keys/only")
+    visit.shows_badge("views: 0")
+    for name in ("id", "style", "logo", "link", "as", "copy"):
+        tab(visit.page, name)
+    visit.page.keyboard.press("Space")
+    expect(visit.page.get_by_role("status")).to_have_text("Copied Markdown.")
     assert focused(visit.page) == "copy"
+
+
+@pytest.mark.parametrize("size", [NARROW, (768, 900), DESKTOP])
+def test_the_preview_stays_in_view(browser: Browser, server: Server, size: tuple[int, int]) -> None:
+    with Visit.of(browser, server, size=size) as visit:
+        visit.open(STATES["badge"])
+        for name in ("Label colour", "Logo", "Colour"):
+            visit.page.locator("#more").evaluate("more => more.open = true")
+            visit.field(name).focus()
+            for seen in ("#badge", "#copy", "*:focus"):
+                expect(visit.page.locator(seen)).to_be_in_viewport(ratio=1)
+            assert visit.page.evaluate(IS_ON_TOP)
 
 
 @pytest.mark.parametrize("size", [NARROW, DESKTOP])
@@ -86,6 +119,6 @@ def tab(page: Page, name: str) -> None:
     """Press Tab until a control has the focus."""
     for _ in range(40):
         page.keyboard.press("Tab")
-        if focused(page) == name:
+        if name in {focused(page), focused(page, "name")}:
             return
     pytest.fail(f"the Tab key does not reach {name}")

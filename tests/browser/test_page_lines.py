@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_page import MORE, ODD_ID, ODD_ID_ENCODED
+from tests.browser.test_page import MORE, NAME, ODD_ID, ODD_ID_ENCODED
 from tests.browser.visit import Visit
 from tests.processes.server import Server, create_token
 
-NAME = "Your repository, or any name"
+COUNTDOWN = "Countdown to a scheduled event"
 LABEL = "views [a] <b> \\ &"
 FROM_HERE = "/api/v1/views.svg?id=octocat%2Fhello_world"
 FOR_SHIELDS = "%2Fapi%2Fv1%2Fviews%3Fid%3Doctocat%252Fhello_world"
@@ -51,7 +51,7 @@ def test_each_line_for_our_own_picture_is_copied_exactly(visit: Visit) -> None:
     visit.field("Link to the badge's page").check()
     page = f"{visit.root}/s?id=octocat%2Fhello_world"
     for language, line in written(address, page).items():
-        visit.choose(language)
+        visit.write_in(language)
         visit.expect_line(line)
 
 
@@ -67,7 +67,7 @@ def test_each_line_for_shields_holds_the_address_encoded_whole(visit: Visit) -> 
         "%26label%3Dviews%2520%255Ba%255D%2520%253Cb%253E%2520%255C%2520%2526"
     )
     for language, line in written(address).items():
-        visit.choose(language)
+        visit.write_in(language)
         visit.expect_line(line)
 
 
@@ -121,17 +121,17 @@ def test_the_line_of_a_countdown_has_the_badge_of_an_event(
     status, _, body = server.request(f"/echoAtTime?{at}", "POST", "ho", headers)
     assert status in {200, 201}
     event = body.decode().split('"')[3]
-    visit.open("#kind=countdown&link=1")
-    expect(visit.page.get_by_text("POST api/v1/events")).to_be_visible()
-    expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_disabled()
-    visit.field("The id of a scheduled event").fill("none")
+    visit.open("#link=1")
+    visit.choose(MORE)
+    visit.field(COUNTDOWN).fill("none")
     expect(visit.page.locator("#said")).to_have_text("The badge says: no such event")
     expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_disabled()
-    visit.field("The id of a scheduled event").fill(f" {event} ")
+    visit.field(COUNTDOWN).fill(f" {event} ")
     visit.shows_badge("event: in 3 days")
     visit.choose("social")
     address = f"{visit.root}/api/v1/events/{event}/badge.svg?style=social"
     assert visit.copy("Markdown") == f"![countdown]({address})"
+    expect(visit.field(NAME)).to_be_disabled()
 
 
 def test_a_browser_without_the_clipboard_interface_still_copies(visit: Visit) -> None:

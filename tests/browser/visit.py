@@ -110,10 +110,13 @@ class Visit:
         whole = re.compile(rf"^\s*{re.escape(name)}\s*$")
         self.page.locator("label, summary").filter(has_text=whole).click()
 
+    def write_in(self, language: str) -> None:
+        self.field("The language of the line").select_option(language)
+
     def copy(self, language: str) -> str:
         """Choose a language, press the button of the line, and read the clipboard."""
         self.page.evaluate("navigator.clipboard.writeText('')")
-        self.choose(language)
+        self.write_in(language)
         self.page.get_by_role("button", name=f"Copy {language}").click()
         expect(self.page.get_by_role("status")).to_have_text(f"Copied {language}.")
         return self.clipboard()

@@ -435,6 +435,7 @@ def ask_on_every_path(aws: Aws) -> None:
         "/",
         "/own",
         "/count.js",
+        "/logos.json",
         "/openapi.json",
     ):
         for method in ("GET", "HEAD"):

@@ -1,4 +1,4 @@
-"""A decoder of the PNGs that vu-mi makes: four bits a pixel, a palette, and two filters.
+"""A decoder of the PNGs that vu-mi makes: eight bits a pixel, a palette, and no filter.
 
 Source: W3C, "Portable Network Graphics (PNG) Specification (Third Edition)".
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-PIXELS = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,10 @@ def decode(document: bytes) -> Picture:
     chunks = dict(_chunks(document[len(SIGNATURE) :]))
     assert list(chunks) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
     width, height, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
-    assert rest == [4, 3, 0, 0, 0]
+    assert rest == [8, 3, 0, 0, 0]
     colors = chunks[b"PLTE"]
     palette = tuple(f"#{colors[at : at + 3].hex()}" for at in range(0, len(colors), 3))
-    rows = list(_rows(zlib.decompress(chunks[b"IDAT"]), width // 2))
+    rows = list(_rows(zlib.decompress(chunks[b"IDAT"]), width))
     assert len(rows) == height
     return Picture(palette, rows)
 
@@ -49,14 +48,7 @@ def _chunks(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _rows(lines: bytes, width: int) -> Iterator[bytes]:
-    """Undo the filters None (0) and Up (2), and unpack two pixels of each byte."""
-    above = bytes(width)
+    """Yield the pixels of each line, which has no filter."""
     for at in range(0, len(lines), width + 1):
-        kind, line = lines[at], lines[at + 1 : at + 1 + width]
-        assert kind in {0, 2}
-        if kind == 2:
-            changed = any(line)
-            added = zip(line, above, strict=True)
-            line = bytes((one + other) % 256 for one, other in added) if changed else above
-        above = line
-        yield line.hex().encode().translate(PIXELS)
+        assert lines[at] == 0
+        yield lines[at + 1 : at + 1 + width]

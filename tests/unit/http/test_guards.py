@@ -202,7 +202,7 @@ def test_a_page_may_have_any_option_and_a_route_without_options_has_none() -> No
 
 def test_only_pages_and_files_of_the_product_ignore_unknown_options() -> None:
     """Every other route of everybody answers one with an error, which badges draw."""
-    files = {"/", "/own", "/count.js", "/openapi.json", "/healthz"}
+    files = {"/", "/own", "/count.js", "/logos.json", "/openapi.json", "/healthz"}
     public = [route for route in TABLE.routes if route.authentication is Authentication.NONE]
     reading = [route for route in public if route.method == "GET"]
     assert {route.path for route in reading if route.options is ANY_OPTIONS} == files

@@ -1,95 +1,59 @@
-"""The picture of a badge's page: its size, its count in letters of squares, and its bars."""
+"""The picture of a badge's page: the size, the line of its days, and its smooth edges."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
-from chalicelib.badges.options import MAX_BASE
 from chalicelib.pages import preview
-from tests.unit.png_pictures import Picture, decode
+from tests.unit.png_pictures import decode
 
 NO_DAYS = [0] * preview.DAYS
-FRAME = preview.MARGIN
+PEAK = [0] * 14 + [80] + [0] * 15
+FULL = {preview.LEVELS - 1, preview.OVER_AREA + preview.LEVELS - 1}
 
 
-def squares(count: int, days: Sequence[int] = NO_DAYS) -> list[bytes]:
-    """Return the squares of a picture."""
-    picture = decode(preview.draw(count, days))
-    assert picture.palette == preview.PALETTE
+def draw(days: Sequence[int]) -> list[bytes]:
+    """Return the rows of a picture."""
+    picture = decode(preview.draw(days))
     assert (len(picture.rows[0]), len(picture.rows)) == (1200, 630)
-    return [row[:: preview.SCALE] for row in picture.rows[:: preview.SCALE]]
+    assert len(picture.palette) == 2 * preview.LEVELS
+    return picture.rows
 
 
-def heights(days: Sequence[int]) -> list[int]:
-    """Return the height of each day's bar."""
-    rows = squares(1, days)[preview.NAME_TOP + 20 : preview.GROUND]
-    starts = range(FRAME, FRAME + preview.SLOT * preview.DAYS, preview.SLOT)
-    return [sum(row[start] == preview.BLUE for row in rows) for start in starts]
+def line(rows: list[bytes], x: int) -> list[int]:
+    """Return the rows that the line covers wholly in a column."""
+    return [y for y, row in enumerate(rows) if row[x] in FULL]
 
 
-def test_the_bars_are_as_high_as_their_days() -> None:
-    days = [0, 1, 50, 100, *range(1, 27)]
-    assert heights(days)[:4] == [0, 1, preview.BAR_HEIGHT // 2, preview.BAR_HEIGHT]
-    assert heights(NO_DAYS) == NO_DAYS
-    assert heights([7] * preview.DAYS) == [preview.BAR_HEIGHT] * preview.DAYS
+def column_of(day: int) -> int:
+    return preview.LEFT + (preview.RIGHT - preview.LEFT) * day // (preview.DAYS - 1)
 
 
-@pytest.mark.parametrize("count", [0, 1, 999, 1_000, 12_345, 1_234_567, 10**9, 3 * MAX_BASE])
-def test_nothing_reaches_into_the_margin(count: int) -> None:
-    rows = squares(count, [5] * preview.DAYS)
-    assert not any(any(row[:FRAME]) or any(row[-FRAME:]) for row in rows)
-    assert not any(map(any, rows[: FRAME - 1]))
-    assert any(preview.WHITE in row for row in rows)
+def test_the_line_goes_from_day_to_day_and_is_as_high_as_its_views() -> None:
+    rows = draw([0, 40, 80, *[20] * 27])
+    for day, share in ((0, 0), (1, 0.5), (2, 1), (20, 0.25)):
+        y = preview.GROUND - (preview.GROUND - preview.TOP) * share
+        assert any(abs(covered - y) <= 2 for covered in line(rows, column_of(day)))
 
 
-def written(text: str) -> list[str]:
-    """Return the letters of a text as rows of dots."""
-    canvas = preview.Canvas()
-    canvas.write(text, 0, 0, 1, preview.WHITE)
-    return ["".join(".#"[bool(square)] for square in row[:14]) for row in canvas.rows[:7]]
+def test_a_month_without_views_is_a_flat_line() -> None:
+    rows = draw(NO_DAYS)
+    columns = range(preview.LEFT, preview.RIGHT)
+    assert {tuple(line(rows, x)) for x in columns} == {
+        tuple(range(preview.GROUND - preview.RADIUS, preview.GROUND + preview.RADIUS))
+    }
 
 
-def test_letters_are_drawn_from_left_to_right_and_commas_are_narrow() -> None:
-    assert written("1,7") == [
-        "..#......#####",
-        ".##..........#",
-        "..#.........#.",
-        "..#........#..",
-        "..#...##...#..",
-        "..#....#...#..",
-        ".###..#....#..",
-    ]
+def test_nothing_is_in_the_margin_and_the_line_overshoots_no_day() -> None:
+    rows = draw(PEAK)
+    edge = preview.RADIUS + 1
+    margin = [*rows[: preview.TOP - edge], *rows[preview.GROUND + edge :]]
+    sides = [row[: preview.LEFT - edge] + row[preview.RIGHT + edge :] for row in rows]
+    assert not any(map(any, margin + sides))
+    assert any(rows[preview.TOP])
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0"), (1_234_567, "1,234,567"), (123_456_789, "123,456,789"), (1_234_567_890, "1.2B")],
-)
-def test_a_count_that_would_be_small_is_short(count: int, text: str) -> None:
-    canvas = preview.Canvas()
-    size = 4 if len(text) < 9 else 3
-    top = preview.COUNT_BOTTOM - 7 * size
-    canvas.write(text, FRAME, top, size, preview.WHITE)
-    drawn = squares(count)
-    assert drawn[top : preview.COUNT_BOTTOM] == [
-        bytes(row) for row in canvas.rows[top : preview.COUNT_BOTTOM]
-    ]
-
-
-def test_one_view_is_singular() -> None:
-    names = [squares(count)[preview.NAME_TOP : preview.NAME_TOP + 14] for count in (1, 2)]
-    last_letter = slice(FRAME + 4 * 12, FRAME + 5 * 12)
-    assert [any(any(row[last_letter]) for row in name) for name in names] == [False, True]
-
-
-PALETTE = ("#000000", "#ff8000", "#0102ff")
-ROWS = [b"\x00\x01\x02", b"\x02\x02\x00"]
-
-
-@pytest.mark.parametrize("scale", [2, 6])
-def test_each_square_has_its_colour_and_size(scale: int) -> None:
-    picture = decode(preview.encode_png(ROWS, PALETTE, scale))
-    expected = [bytes(index for index in row for _ in range(scale)) for row in ROWS]
-    assert picture == Picture(PALETTE, [row for row in expected for _ in range(scale)])
+def test_steep_edges_are_smooth_over_the_background_and_the_area() -> None:
+    shades = {shade for row in draw(PEAK) for shade in row}
+    assert len(shades & set(range(preview.LEVELS))) > preview.LEVELS // 2
+    assert len(shades & set(range(preview.OVER_AREA, 2 * preview.LEVELS))) > preview.LEVELS // 2
