@@ -167,6 +167,11 @@ class ExchangeWorld:
         if "rename" in wanted:
             self.known.secrets.setdefault(str(wanted["rename"]), secret)
 
+    def tell(self, badge_id: str, **told: object) -> Response:
+        """Tell GitHub's numbers of a badge as its owner."""
+        target = f"/api/v1/badges/traffic?{urlencode({'id': badge_id})}"
+        return self.ask("PUT", target, told, self.known.secrets.get(badge_id, "x" * 30))
+
     def delete(self, badge_id: str) -> None:
         """Delete a badge as its owner."""
         self.ask("DELETE", _badge(badge_id), None, self.known.secrets.get(badge_id, "x" * 30))

@@ -8,6 +8,7 @@ from chalicelib.badges.options import BASE
 from chalicelib.counting import milestones
 from chalicelib.counting.ids import ID, NotCountedError
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
+from chalicelib.history.github import NAMES
 from chalicelib.history.routes import A_DAY
 from chalicelib.history.top import MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards
@@ -25,7 +26,7 @@ from chalicelib.http.fields import (
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.owners.requests import MILESTONE_COUNT
-from chalicelib.pages import owned_badges
+from chalicelib.pages import github_traffic, owned_badges
 from chalicelib.pages.badge_routes import LABEL, MAX_COUNTED, MAX_READ
 
 # ---- the badge
@@ -255,6 +256,20 @@ CHANGED = record(
     {"id": ID | {"description": "The badge's present name."}},
     {"removed": integer(0, description="The number of views that `remove` took.")},
 )
+TOLD = record(
+    "Told",
+    {
+        "id": ID | {"description": "The badge's present name."},
+        "days": closed({}, dict.fromkeys(NAMES, integer())),
+    },
+)
+TRAFFIC_EXAMPLE = {
+    "views": {
+        "count": 14850,
+        "uniques": 3782,
+        "views": [{"timestamp": "2016-10-10T00:00:00Z", "count": 440, "uniques": 143}],
+    }
+}
 
 OWNED_EXAMPLE = {
     "id": "owner/name",
@@ -364,6 +379,16 @@ OWNER = Section(
                 guards.NoRoomError,
             ),
             body_of(requests.ChangeBody, {"base": 1200}),
+            has_secret=True,
+        ),
+        "putTraffic": Operation(
+            "GitHub tells the traffic of the last 14 days to whoever may push; vu-mi keeps the"
+            " days. A number of a day never falls, so responses may come in any order, and again. A"
+            " day that is in no response stays unknown. Resets leave these numbers, and a deletion"
+            " removes them.",
+            {200: success(TOLD, example={"id": "owner/name", "days": {"views": 1}})},
+            OF_SECRET,
+            body_of(github_traffic.TrafficBody, TRAFFIC_EXAMPLE),
             has_secret=True,
         ),
         "deleteBadge": Operation(

@@ -1,0 +1,232 @@
+"""GitHub's numbers of a badge: what its owner tells, what is refused, and what stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.counting import keys
+from chalicelib.history import github
+from chalicelib.history.github import Traffic
+from chalicelib.http.tokens import digest
+from chalicelib.owners import finding
+from chalicelib.owners.errors import NotClaimedError
+from chalicelib.pages.github_traffic import tell
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from simulation.clocks import NOON, Clock
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.tables import FaultyTable, once
+from simulation.views import BADGE
+from tests.unit import http_requests
+from tests.unit.http_requests import Answer
+
+SECRET = "a-secret-of-these-tests-0123456789"  # noqa: S105  no server knows it
+DAY = 86_400
+DOCUMENTED = json.loads(Path(__file__).with_name("github_traffic.json").read_text())
+"""The examples of GitHub's documentation, "REST API endpoints for repository traffic"."""
+
+
+@pytest.fixture
+def resources() -> GivenResources:
+    """Return resources with a badge that has an owner, at noon of 2026-03-14."""
+    made = GivenResources(table=MemoryTable(), clock=Clock(NOON), views_queue=FakeQueue())  # type: ignore[arg-type]
+    claim = {"id": BADGE, "digest": digest(SECRET)}
+    assert http_requests.ask(made, "POST", "/api/v1/badges", claim).status == 201
+    return made
+
+
+def put(resources: GivenResources, body: object, secret: str = SECRET) -> Answer:
+    target = f"/api/v1/badges/traffic?id={BADGE}"
+    return http_requests.ask(resources, "PUT", target, body, authorization=f"Bearer {secret}")
+
+
+def change(resources: GivenResources, method: str, body: object = b"") -> None:
+    target, secret = f"/api/v1/badges?id={BADGE}", f"Bearer {SECRET}"
+    assert http_requests.ask(resources, method, target, body, authorization=secret).status < 300
+
+
+def traffic(kind: str, uniques: int, **days: tuple[int, int]) -> Traffic:
+    """Return a response; d13 is the 13th of March 2026."""
+    numbers = {f"2026-03-{name[1:]}": value for name, value in days.items()}
+    return Traffic(kind, uniques, numbers)
+
+
+def store(table: Table, *told: Traffic, now: float = NOON) -> None:
+    tell(table, finding.look_up(table, BADGE), list(told), now)
+
+
+def stored(table: Table) -> dict[str, Any]:
+    """Return the items of GitHub's numbers by month, without their keys and times."""
+    items = table.query(keys.partition(BADGE), first=keys.TRAFFIC, last=keys.VIEW, limit=999)
+    return {
+        str(item["SK"]).removeprefix(keys.TRAFFIC): {
+            name: item[name] for name in item if name in {"days", "visitors", "until"}
+        }
+        for item in items
+    }
+
+
+def test_the_responses_of_the_documentation_are_stored_as_they_came(
+    resources: GivenResources,
+) -> None:
+    answer = put(resources, DOCUMENTED)
+    told = {kind: len(DOCUMENTED[kind][kind]) for kind in DOCUMENTED}
+    assert (answer.status, answer.body) == (200, {"id": BADGE, "days": told})
+    month = stored(resources.table)["2016-10"]
+    assert (month["visitors"], month["until"]) == (3782, "2016-10-24")
+    for kind, (count, uniques) in github.NAMES.items():
+        days = {
+            day["timestamp"][:10]: (day["count"], day["uniques"]) for day in DOCUMENTED[kind][kind]
+        }
+        known = {day: (one[count], one[uniques]) for day, one in month["days"].items()}
+        assert known == days
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_months_are_items_and_the_newest_has_the_visitors_of_14_days(order: int) -> None:
+    table = MemoryTable()
+    first, second, third = "2026-01-31", "2026-02-01", "2026-03-01"
+    views = Traffic("views", 5, {first: (3, 2), second: (5, 4)})
+    clones = Traffic("clones", 9, {first: (7, 6), third: (1, 1)})
+    for one in [views, clones][::order]:
+        store(table, one)
+    both = {"views": 3, "visitors": 2, "clones": 7, "cloners": 6}
+    of_march = {"days": {third: {"clones": 1, "cloners": 1}}, "visitors": 5, "until": second}
+    assert stored(table) == {
+        "2026-01": {"days": {first: both}},
+        "2026-02": {"days": {second: {"views": 5, "visitors": 4}}},
+        "2026-03": of_march,
+    }
+
+
+kinds = st.sampled_from(["views", "clones"])
+numbers = st.tuples(st.integers(0, 9), st.integers(0, 9))
+dates = st.sampled_from(
+    [f"2026-{month}-{day:02}" for month in ("01", "02", "03") for day in (1, 2, 3)]
+)
+responses = st.builds(Traffic, kinds, st.integers(0, 9), st.dictionaries(dates, numbers))
+
+
+@given(told=st.lists(responses, max_size=6), order=st.randoms(use_true_random=False))
+def test_any_order_and_repetition_stores_the_highest_of_each_day(
+    told: list[Traffic], order: Any
+) -> None:
+    """A number that nobody told is missing. The visitors are those of the latest window."""
+    first, second = MemoryTable(), MemoryTable()
+    for one in told:
+        store(first, one)
+    again = [*told, *told]
+    order.shuffle(again)
+    for one in again:
+        store(second, one)
+    assert stored(first) == stored(second)
+    expected: dict[str, dict[str, int]] = {}
+    for one in told:
+        for day, pair in one.days.items():
+            for name, value in zip(github.NAMES[one.kind], pair, strict=True):
+                known = expected.setdefault(day, {})
+                known[name] = max(value, known.get(name, 0))
+    months = stored(first)
+    assert {day: one for month in months.values() for day, one in month["days"].items()} == expected
+    windows = [(one.until("2026-03-14"), one.uniques) for one in told if one.kind == "views"]
+    if windows:
+        newest = months[max(months)]
+        assert (newest["until"], newest["visitors"]) == max(windows)
+
+
+WRONG: list[tuple[object, str]] = [
+    ({}, "give at least one of views, clones"),
+    ({"view": {}}, "no field 'view': there are clones, views"),
+    ({"views": {"message": "Bad credentials"}}, "views: give GitHub's response to GET /repos/"),
+    ({"views": None}, "views: give GitHub's response"),
+    ({"clones": {"uniques": 1, "views": []}}, "clones: give GitHub's response"),
+    ({"views": {"uniques": -1, "views": []}}, "views: uniques: give a whole number from 0"),
+]
+WRONG_DAYS: list[tuple[dict[str, object], str]] = [
+    ({"count": "3"}, r"views: views[0].count: give a whole number from 0 to 1000000000000000, not"),
+    ({"uniques": True}, "views: views[0].uniques: give a whole number"),
+    ({"uniques": None}, "views: views[0].uniques: give a whole number"),
+    ({"timestamp": "2026-03-13"}, "views: views[0].timestamp: give a day like"),
+    ({"timestamp": "2026-02-30T00:00:00Z"}, "views: views[0].timestamp: give a day like"),
+    ({"timestamp": "2026-03-16T00:00:00Z"}, "views: 2026-03-16 is in the future"),
+]
+GOOD: dict[str, object] = {"timestamp": "2026-03-13T00:00:00Z", "count": 3, "uniques": 2}
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        *WRONG,
+        *(({"views": {"uniques": 1, "views": [GOOD | day]}}, says) for day, says in WRONG_DAYS),
+        ({"views": {"uniques": 1, "views": [GOOD, GOOD]}}, "views: views: give each timestamp"),
+        ({"views": {"uniques": 1, "views": [GOOD] * 32}}, "views: views: give at most 31 days"),
+        ({"views": {"uniques": 1, "views": [GOOD, {}]}}, "views: views[1]: give timestamp, count"),
+    ],
+)
+def test_a_wrong_body_stores_nothing_and_says_where_it_is_wrong(
+    resources: GivenResources, body: object, says: str
+) -> None:
+    answer = put(resources, body)
+    assert answer.refusal == (400, "bad_request")
+    assert answer.says.startswith(says)
+    assert stored(resources.table) == {}
+
+
+def test_only_the_owner_tells(resources: GivenResources) -> None:
+    body = {"views": {"uniques": 1, "views": [GOOD]}}
+    assert put(resources, body, "another-secret").refusal == (403, "wrong_secret")
+    change(resources, "DELETE")
+    assert put(resources, body, "another-secret").refusal == (404, "not_claimed")
+    assert stored(resources.table) == {}
+
+
+def test_a_reset_leaves_the_numbers_and_a_deletion_removes_all(resources: GivenResources) -> None:
+    """Six years are more months than one transaction deletes."""
+    put(resources, DOCUMENTED)
+    change(resources, "PATCH", {"reset": True})
+    assert stored(resources.table)["2016-10"]["visitors"] == 3782
+    for month in range(180):
+        name = f"{2000 + month // 12}-{month % 12 + 1:02}"
+        pk, sk = keys.traffic(BADGE, name)
+        resources.table.write(Put({"PK": pk, "SK": sk, "days": {}}))
+    change(resources, "DELETE")
+    assert stored(resources.table) == {}
+
+
+def test_numbers_that_come_during_a_deletion_are_removed_or_refused(
+    resources: GivenResources,
+) -> None:
+    table = resources.table
+    act = once(lambda: store(table, traffic("views", 1, d13=(3, 2))))
+    overtaken = FaultyTable(table, before_write=act)
+    resources.table = overtaken
+    change(resources, "DELETE")
+    assert stored(table) == {}
+    resources.table = table
+    owned = finding.look_up(table, BADGE)
+    with pytest.raises(NotClaimedError):
+        tell(table, owned, [traffic("views", 1, d13=(3, 2))], NOON)
+
+
+def test_two_responses_at_once_are_both_stored(resources: GivenResources) -> None:
+    table = resources.table
+    act = once(lambda: store(table, traffic("views", 9, d13=(3, 2), d12=(1, 1))))
+    store(FaultyTable(table, before_write=act), traffic("views", 8, d13=(2, 2), d11=(1, 1)))
+    month = stored(table)["2026-03"]
+    assert sorted(month["days"]) == ["2026-03-11", "2026-03-12", "2026-03-13"]
+    assert (month["days"]["2026-03-13"]["views"], month["visitors"]) == (3, 9)
+
+
+def test_an_id_with_numbers_is_taken_after_a_week_without_views(resources: GivenResources) -> None:
+    put(resources, DOCUMENTED)
+    resources.clock.now += 8 * DAY  # type: ignore[attr-defined]
+    claimed = http_requests.ask(resources, "POST", "/api/v1/badges", {"id": BADGE})
+    assert claimed.refusal == (409, "taken")
