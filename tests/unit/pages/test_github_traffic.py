@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,95 @@ def test_an_id_with_numbers_is_taken_after_a_week_without_views(resources: Given
     resources.clock.now += 8 * DAY  # type: ignore[attr-defined]
     claimed = http_requests.ask(resources, "POST", "/api/v1/badges", {"id": BADGE})
     assert claimed.refusal == (409, "taken")
+
+
+def show(resources: GivenResources, query: str, path: str = "/api/v1/views") -> Answer:
+    return http_requests.ask(resources, "GET", f"{path}?id={BADGE}{query}")
+
+
+@pytest.mark.parametrize(
+    ("query", "label", "message"),
+    [
+        ("&show=visitors", "visitors", "3782"),
+        ("&show=visitors&format=comma", "visitors", "3,782"),
+        ("&show=clones&base=9", "clones", "173"),
+        ("&show=visitors&label=people", "people", "3782"),
+    ],
+)
+@pytest.mark.parametrize("age", [3, 4, 9])
+def test_a_badge_says_how_old_its_numbers_are_from_the_fourth_day_on(
+    resources: GivenResources, age: int, query: str, label: str, message: str
+) -> None:
+    put(resources, DOCUMENTED)
+    newest = datetime(2016, 10, 24, 23, 59, tzinfo=UTC)
+    resources.clock = Clock((newest + timedelta(days=age)).timestamp())
+    end = f", {age} days ago" if age > 3 else ""
+    badge = show(resources, f"{query}&peek=1").body
+    assert (badge["label"], badge["message"]) == (label + end, message)
+    assert show(resources, "&show=visitors&label=&peek=1").body["label"] == ""
+
+
+def test_numbers_that_nobody_told_are_unknown(resources: GivenResources) -> None:
+    """No traffic in 14 days is 0 visitors, and tells nothing about the clones of a day."""
+    unknown = {"id": BADGE, "count": None, "message": "no numbers yet"}
+    assert show(resources, "&show=visitors&peek=1").body["message"] == "no numbers yet"
+    put(resources, {kind: {"count": 0, "uniques": 0, kind: []} for kind in github.NAMES})
+    for kind, known in {
+        "clones": unknown,
+        "visitors": {**unknown, "count": 0, "message": "0"},
+    }.items():
+        counts = show(resources, f"&show={kind}", "/api/v1/views/counts").body["counts"]
+        assert counts == [known]
+
+
+def test_a_plain_badge_reads_the_same_page(resources: GivenResources) -> None:
+    put(resources, DOCUMENTED)
+    reads: list[str] = []
+    resources.table = FaultyTable(resources.table, before_read=reads.append)
+    assert show(resources, "&peek=1").body["message"] == "0"
+    assert reads == ["query"]
+    show(resources, "&show=visitors&peek=1")
+    assert reads == ["query"] * 3
+
+
+def test_a_sparkline_of_views_stands_beside_no_number_of_githubs(resources: GivenResources) -> None:
+    drawn = show(resources, "&show=visitors&spark=7", "/api/v1/views.svg").text
+    assert "spark: leave it out with show=visitors" in drawn
+
+
+def test_the_history_has_the_days_of_its_span_by_every_name(resources: GivenResources) -> None:
+    put(resources, DOCUMENTED)
+    put(resources, {"views": {"uniques": 2, "views": [GOOD]}})
+    change(resources, "PATCH", {"rename": "mona"})
+    for name in (BADGE, "mona"):
+        answer = http_requests.ask(resources, "GET", f"/api/v1/views/history?id={name}&days=9")
+        assert answer.body["github"] == [
+            {"day": "2026-03-13", "views": 3, "visitors": 2, "clones": None, "cloners": None}
+        ]
+        span = "from=2016-10-11&to=2016-10-20"
+        answer = http_requests.ask(resources, "GET", f"/api/v1/views/history?id={name}&{span}")
+        days = [day["day"] for day in answer.body["github"]]
+        assert (days[0], days[-1], len(days)) == ("2016-10-11", "2016-10-20", 10)
+        assert {"views": 1308, "visitors": 414, "clones": 17, "cloners": 16}.items() <= (
+            answer.body["github"][0].items()
+        )
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        (
+            "&with=visitors&days=7",
+            "GitHub's unique visitors a day: at most 2. Known days: 1 of 7.",
+        ),
+        ("&with=visitors&by=week", "with=visitors: give days, not by=week"),
+        ("&with=visitors&height=99", "height: with=visitors needs at least 100"),
+        ("&with=clones", "with: give visitors, not 'clones'"),
+    ],
+)
+def test_a_chart_draws_the_visitors_of_days_alone(
+    resources: GivenResources, query: str, says: str
+) -> None:
+    put(resources, {"views": {"uniques": 2, "views": [GOOD]}})
+    drawn = show(resources, query, "/api/v1/views/history.svg").text
+    assert says in drawn
