@@ -235,7 +235,9 @@ class ExchangeWorld:
             yield f"/v1/api/views?{given}&peek=1", ""
             for by in ("hour", "day", "week", "month"):
                 yield f"/api/v1/views/history?{given}&by={by}", ""
-            yield f"/api/v1/views/history.svg?{given}", ""
+            yield f"/api/v1/views/history.svg?{given}&with=visitors", ""
+            yield f"/api/v1/views/counts?{given}&show=visitors", ""
+            yield f"/api/v1/views/counts?{given}&show=clones", ""
             for secret in sorted({*self.known.secrets.values(), "x" * 30}):
                 yield _badge(badge_id), secret
         for status in ("ACTIVE", "SUCCESS", "ERROR", "CANCELLED"):

@@ -1,9 +1,9 @@
 """GitHub's numbers of a repository by day, as its owner tells them.
 
-The days of a month are one item. A number never falls and what nobody has told is missing, so
-responses may come in any order, and again. The newest item also has the unique visitors of the last
-14 days, and the last one of these days. Nothing here sums unique visitors: one who came on two days
-is one visitor.
+The days of a month are one item. A number of a day never falls, and what nobody has told is
+missing, so responses may come again. The newest item also has the unique visitors of 14 days, as
+they were told last, and the last of these days. Nothing here sums unique visitors: one who came on
+two days is one visitor.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ def prepare(table: Table, badge_id: str, told: Sequence[Traffic], now: Seconds) 
     """
     today = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
     newest = _read_newest(table, badge_id)
-    totals = [(one.until(today), one.uniques) for one in told if one.kind == VIEWS]
-    until, visitors = max([(text(newest, "until"), number(newest, "visitors")), *totals])
+    until, visitors = text(newest, "until"), number(newest, "visitors")
+    for one in told:
+        if one.kind == VIEWS and one.until(today) >= until:
+            until, visitors = one.until(today), one.uniques
     days = {day for one in told for day in one.days}
     last = text(newest, "SK").removeprefix(keys.TRAFFIC)
     months = sorted({day[:MONTH] for day in (*days, until, last) if day})
