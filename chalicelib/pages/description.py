@@ -399,10 +399,9 @@ OWNER = Section(
             has_secret=True,
         ),
         "putTraffic": Operation(
-            "GitHub tells the traffic of the last 14 days to whoever may push; vu-mi keeps the"
-            " days. A number of a day never falls, so responses may come in any order, and again. A"
-            " day that is in no response stays unknown. Resets leave these numbers, and a deletion"
-            " removes them.",
+            "GitHub tells the traffic of the last 14 days, and vu-mi keeps the days. A number of a"
+            " day never falls, so a response may come again. A day that is in no response stays"
+            " unknown. Resets leave these numbers, and a deletion removes them.",
             {200: success(TOLD, example={"id": "owner/name", "days": {"views": 1}})},
             OF_SECRET,
             body_of(github_traffic.TrafficBody, TRAFFIC_EXAMPLE),
