@@ -64,7 +64,8 @@ def get_badge_picture(request: Request, resources: Resources) -> Response:
 
 
 def _read_days(badge_id: str, days: int, resources: Resources) -> history.History:
-    return history.read(resources.table, badge_id, buckets.Span(days), resources.view_clock())
+    table, now = resources.table, resources.view_clock()
+    return history.read(table, badge_id, buckets.Span(days), now, with_github=True)
 
 
 def _days_of_year(now: Seconds) -> int:

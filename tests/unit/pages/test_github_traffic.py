@@ -336,3 +336,16 @@ def test_a_chart_draws_the_visitors_of_days_alone(
     put(resources, {"views": {"uniques": 2, "views": [GOOD]}})
     drawn = show(resources, query, "/api/v1/views/history.svg").text
     assert says in drawn
+
+
+def test_the_page_of_a_badge_offers_the_numbers_where_there_are_some(
+    resources: GivenResources,
+) -> None:
+    assert "docs/github-traffic.md" in show(resources, "", "/s").text
+    put(resources, {"views": {"uniques": 2, "views": [GOOD]}})
+    page = show(resources, "", "/s").text
+    assert "docs/github-traffic.md" not in page
+    assert f"![visitors](http://localhost/api/v1/views.svg?id={BADGE}&amp;show=visitors)" in page
+    assert f"history.svg?id={BADGE}&amp;days=30&amp;with=visitors" in page
+    resources.clock = Clock(NOON + 40 * DAY)
+    assert "with=visitors" not in show(resources, "", "/s").text
