@@ -34,9 +34,9 @@ GITHUB_LINE = (
     '<li><img class="badge" src="{1}&amp;peek=1" alt="{0}"><pre><code>![{0}]({2})</code></pre></li>'
 )
 BEGIN = (
-    '<p class="soft">GitHub counts the visitors and clones of a repository for 14 days. Its owner can'
-    " show and keep them here: the guide of vu-mi, <code>docs/github-traffic.md</code>, has a"
-    " workflow that tells them every day.</p>"
+    '<p class="soft">GitHub counts the visitors and clones of a repository, and keeps 14 days. Its'
+    " owner can keep and show them here: <em>docs/github-traffic.md</em> of vu-mi has a workflow"
+    " that tells them every day.</p>"
 )
 
 HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")

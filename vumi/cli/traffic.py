@@ -73,7 +73,8 @@ def traffic(  # noqa: PLR0913  the options
 ) -> None:
     """Ask GitHub for visitors and clones, and store them.
 
-    They stand beside the views of the repository's badge. The token needs "Administration: read". vu-mi does not store it.
+    They stand beside the views of the badge. The token needs "Administration: read", and is not
+    stored.
     """
     if not REPOSITORY.fullmatch(repository):
         raise click.UsageError(f"give a repository as OWNER/NAME, not {repository!r}")
