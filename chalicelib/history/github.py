@@ -68,10 +68,9 @@ def prepare(table: Table, badge_id: str, told: Sequence[Traffic], now: Seconds) 
     days = {day for one in told for day in one.days}
     last = text(newest, "SK").removeprefix(keys.TRAFFIC)
     months = sorted({day[:MONTH] for day in (*days, until, last) if day})
-    places = [keys.traffic(badge_id, month) for month in months]
-    stored = {text(item, "SK"): decode(item) for item in table.get_all(places)}
-    for month, (pk, sk) in zip(months, places, strict=True):
-        merged = _merge(stored.get(sk, {}), told, month)
+    for month in months:
+        pk, sk = key = keys.traffic(badge_id, month)
+        merged = _merge(decode(table.get(key) or {}), told, month)
         item: Item = {"PK": pk, "SK": sk, "days": merged, "at": to_milliseconds(now)}
         total: Item = {"visitors": visitors, "until": until}
         yield Put(item | total if until and month == months[-1] else item)
