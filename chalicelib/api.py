@@ -20,7 +20,7 @@ from chalicelib.lazy import lazy
 from chalicelib.owners import routes as owner_routes
 from chalicelib.owners.routes import OwnerResources
 from chalicelib.pages import badge_routes as views
-from chalicelib.pages import builder, count_script, owned_badges
+from chalicelib.pages import builder, count_script, github_traffic, owned_badges
 from chalicelib.pages import routes as page_routes
 from chalicelib.pages.badge_routes import ViewResources
 from chalicelib.wallets import routes as wallets
@@ -79,6 +79,7 @@ TABLE = RouteTable(
         *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *owned_badges.ROUTES,
+        *github_traffic.ROUTES,
         *views.HEALTH_ROUTES,
         *builder.ROUTES,
         *count_script.ROUTES,

@@ -167,6 +167,11 @@ class ExchangeWorld:
         if "rename" in wanted:
             self.known.secrets.setdefault(str(wanted["rename"]), secret)
 
+    def tell(self, badge_id: str, **told: object) -> Response:
+        """Tell GitHub's numbers of a badge as its owner."""
+        target = f"/api/v1/badges/traffic?{urlencode({'id': badge_id})}"
+        return self.ask("PUT", target, told, self.known.secrets.get(badge_id, "x" * 30))
+
     def delete(self, badge_id: str) -> None:
         """Delete a badge as its owner."""
         self.ask("DELETE", _badge(badge_id), None, self.known.secrets.get(badge_id, "x" * 30))
@@ -230,7 +235,9 @@ class ExchangeWorld:
             yield f"/v1/api/views?{given}&peek=1", ""
             for by in ("hour", "day", "week", "month"):
                 yield f"/api/v1/views/history?{given}&by={by}", ""
-            yield f"/api/v1/views/history.svg?{given}", ""
+            yield f"/api/v1/views/history.svg?{given}&with=visitors", ""
+            yield f"/api/v1/views/counts?{given}&show=visitors", ""
+            yield f"/api/v1/views/counts?{given}&show=clones", ""
             for secret in sorted({*self.known.secrets.values(), "x" * 30}):
                 yield _badge(badge_id), secret
         for status in ("ACTIVE", "SUCCESS", "ERROR", "CANCELLED"):

@@ -51,7 +51,7 @@ CLOCKS_SECONDS = 150.0
 Shown: TypeAlias = Mapping[str, int]
 """The numbers that an answer shows: all views, or the views of hours, days or periods."""
 ALL, SUM = "all views", "the sum of the days"
-PERIODS = tuple(show for show in Show if show is not Show.TOTAL)
+PERIODS = tuple(show for show in Show if show is not Show.TOTAL and not show.is_githubs)
 DAYS = 90
 """The days of a history, more than the clock of any world moves."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -43,7 +44,20 @@ def pictures() -> dict[str, str]:
         "sparklines.svg": _arrange(_sparklines()),
         "history-light.svg": chart.draw(_history(), chart.Look(theme="light")),
         "history-dark.svg": chart.draw(_history(), chart.Look(theme="dark")),
+        "visitors-light.svg": chart.draw(_visited(), chart.Look(theme="light", has_visitors=True)),
+        "visitors-dark.svg": chart.draw(_visited(), chart.Look(theme="dark", has_visitors=True)),
     }
+
+
+def _visited() -> History:
+    """Return the history with GitHub's unique visitors, but for three days."""
+    history = _history()
+    days = {
+        f"{bucket.start:%Y-%m-%d}": {"visitors": bucket.views * (3 + place % 4) // 8}
+        for place, bucket in enumerate(history.buckets)
+        if place not in range(11, 14)
+    }
+    return replace(history, github=days)
 
 
 def _logos() -> list[list[Badge]]:

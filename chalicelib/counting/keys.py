@@ -1,7 +1,7 @@
 """The keys of the items of a badge.
 
-One partition per badge has `DAY#…`, `MILESTONES`, `OWNER`, `VIEW#…` and `VIEWS`, in this order. So
-a descending query from `VIEWS` reads the summary first, then the newest views.
+One partition per badge has `DAY#…`, `MILESTONES`, `OWNER`, `TRAFFIC#…`, `VIEW#…` and `VIEWS`, in
+this order. So a descending query from `VIEWS` reads the summary first, then the newest views.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ VIEW = "VIEW#"
 DAY = "DAY#"
 MILESTONES = "MILESTONES"
 OWNER = "OWNER"
+TRAFFIC = "TRAFFIC#"
 KEY = "KEY#"
 OWNED = "BADGE#"
 WINDOW = "WINDOW"
@@ -57,6 +58,11 @@ def view(badge_id: str, ulid: str) -> Key:
 def day(badge_id: str, day: str) -> Key:
     """Return the key of the history of one day (UTC), written yyyy-mm-dd."""
     return Key(partition(badge_id), DAY + day)
+
+
+def traffic(badge_id: str, month: str) -> Key:
+    """Return the key of GitHub's numbers of one month, written yyyy-mm."""
+    return Key(partition(badge_id), TRAFFIC + month)
 
 
 def marker(badge_id: str, mark: WholeSeconds) -> Key:

@@ -32,9 +32,11 @@ THEMES, SCALES = ("auto", "light", "dark"), chart_axes.SCALES
 TITLE, BOLD = 13, 15
 """The size of the title, and the size that bounds its width, because it is bold."""
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
+PAGES = (LIGHT_PAGE, DARK_PAGE)
 """The backgrounds of GitHub's pages."""
 GREY = ("#656d76", "#8b949e")
 BLUE = ("#0969da", "#4493f8")
+ORANGE = ("#bc4c00", "#f0883e")
 RED = ("#cf222e", "#f85149")
 """Each colour in the light and in the dark scheme."""
 MIN_CONTRAST = 3.0
@@ -45,7 +47,8 @@ MIN_CONTRAST = 3.0
 class Look:
     """The size of a chart in pixels, its colours, and its scale.
 
-    `color` is that of the bars: `#rrggbb`, or empty for GitHub's blue.
+    `color` is that of the bars: `#rrggbb`, or empty for GitHub's blue. A line over them shows
+    GitHub's unique visitors if it `has_visitors`.
     """
 
     width: int = 600
@@ -53,6 +56,7 @@ class Look:
     color: str = ""
     theme: str = THEMES[0]
     scale: str = SCALES[0]
+    has_visitors: bool = False
 
     @property
     def is_log(self) -> bool:
@@ -65,8 +69,11 @@ def draw(history: History, look: Look) -> str:
     return _write_document(
         look,
         title=chart_texts.write_headline(history),
-        description=chart_texts.describe(history, is_log=look.is_log),
-        content=_write_title(history, look, plot) + _draw_content(history, look, plot),
+        description=chart_texts.describe(history, is_log=look.is_log)
+        + chart_texts.describe_visitors(history) * look.has_visitors,
+        content=_write_title(history, look, plot)
+        + _write_legend(history, look) * look.has_visitors
+        + _draw_content(history, look, plot),
         accent=readable(look.color) if look.color else BLUE,
     )
 
@@ -92,7 +99,7 @@ def _write_document(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-        f"<style>{write_style(accent, look.theme)}</style>"
+        f"<style>{write_style(accent, look.theme, has_visitors=look.has_visitors)}</style>"
         f"<g {FONT}>{content}</g></svg>"
     )
 
@@ -103,13 +110,14 @@ def _group(name: str, content: str) -> str:
 
 
 def _make_plot(history: History, look: Look) -> Plot:
-    bottom = look.height - chart_plot.BOTTOM
-    most = chart_texts.find_peak(history).views
-    scale = chart_axes.choose_scale(most, bottom - chart_plot.TOP, is_log=look.is_log)
+    bottom, top = look.height - chart_plot.BOTTOM, chart_plot.TOP + LINE * look.has_visitors
+    visitors = [one or 0 for one in history.visitors] if look.has_visitors else []
+    most = max([chart_texts.find_peak(history).views, *visitors])
+    scale = chart_axes.choose_scale(most, bottom - top, is_log=look.is_log)
     left = round(max(measure(chart_axes.write_tick(tick)) for tick in scale.ticks)) + GAP
     mean = chart_plot.measure_mean(history) + GAP if chart_plot.has_mean(history) else 0
     right = look.width - chart_plot.RIGHT - round(mean)
-    return Plot(left, right, bottom, len(history.buckets), scale)
+    return Plot(left, right, bottom, len(history.buckets), scale, top)
 
 
 def _write_title(history: History, look: Look, plot: Plot) -> str:
@@ -128,6 +136,19 @@ def _write_title(history: History, look: Look, plot: Plot) -> str:
     return _group("t", written)
 
 
+def _write_legend(history: History, look: Look) -> str:
+    """Write which colour shows what, in a line under the title."""
+    is_known = any(one is not None for one in history.visitors)
+    names = [f"GitHub's unique visitors a day{'' if is_known else ': no numbers yet'}", "visitors"]
+    start, y = 2 * GAP + round(measure("\u25a0 views")), TITLE + LINE
+    room = look.width - start - 3 * GAP
+    name = next((name for name in names if measure(name) <= room), names[-1])
+    line = chart_plot.draw_line(start, start + 2 * GAP, y - 4)
+    views, visitors = write_text("\u25a0", 0, y), write_text(name, start + 3 * GAP, y)
+    texts = write_text("views", 2 * GAP, y) + visitors
+    return _group("b", views) + _group("v", line) + _group("t", texts)
+
+
 def _mark_current(plot: Plot) -> str:
     """Draw the shape that the current bucket has in the plot."""
     character = "\u25a1" if plot.has_bars else "\u25cb"
@@ -141,20 +162,27 @@ def _draw_content(history: History, look: Look, plot: Plot) -> str:
         history.by, starts, plot.x, measure, look.width, has_year=not history.is_current
     )
     times = chart_plot.write_times(axis.labels(), plot)
-    if not history.total:
+    visitors = history.visitors if look.has_visitors else ()
+    line = _group("v", chart_plot.draw_visitors(history, visitors, plot)) if visitors else ""
+    if not history.total and not any(visitors):
         empty = chart_plot.draw_lines(plot, None) + chart_plot.write_no_views(history, plot)
-        return _group("t", empty + times)
+        return _group("t", empty + times) + line
+    if not history.total:
+        axes = chart_plot.draw_lines(plot, None) + chart_plot.write_scale(plot) + times
+        return _group("t", axes) + line
     peak = Peak.of(history, plot)
     axes = chart_plot.draw_lines(plot, peak) + chart_plot.write_scale(plot) + times
     mean = chart_plot.draw_mean(history, plot) if chart_plot.has_mean(history) else ""
     views = chart_plot.draw_views(history, plot)
-    return _group("t", axes) + _group("b", views) + _group("t", mean + peak.write())
+    return _group("t", axes) + _group("b", views) + line + _group("t", mean + peak.write())
 
 
-def write_style(accent: tuple[str, str], theme: str) -> str:
+def write_style(accent: tuple[str, str], theme: str, *, has_visitors: bool = False) -> str:
     """Return the style sheet: of one theme, or of the scheme of the reader's system."""
     light, dark = (
-        f".t{{color:{grey}}}.b{{color:{color}}}" for grey, color in zip(GREY, accent, strict=True)
+        f".t{{color:{grey}}}.b{{color:{color}}}"
+        + f".v{{color:{orange}}}.p{{color:{page}}}" * has_visitors
+        for grey, color, orange, page in zip(GREY, accent, ORANGE, PAGES, strict=True)
     )
     automatic = f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
     return {"light": light, "dark": dark}.get(theme, automatic)

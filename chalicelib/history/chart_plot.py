@@ -23,6 +23,7 @@ MARK = 4
 """The length of a mark on the axis of time."""
 MEAN = "mean"
 HOLLOW = ' fill-opacity=".3" stroke="currentColor"'
+STROKE = 'fill="none" stroke="currentColor" stroke-linecap="round"'
 MIDDLE, END = ' text-anchor="middle"', ' text-anchor="end"'
 
 
@@ -35,6 +36,7 @@ class Plot:
     bottom: float
     amount: int
     scale: Scale
+    top: float = TOP
 
     @property
     def slot(self) -> float:
@@ -48,7 +50,7 @@ class Plot:
         return self.left + (index + 0.5) * self.slot
 
     def y(self, views: float) -> float:
-        return self.bottom - self.scale.share(views) * (self.bottom - TOP)
+        return self.bottom - self.scale.share(views) * (self.bottom - self.top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def measure_mean(history: History) -> float:
 def draw_mean(history: History, plot: Plot) -> str:
     """Draw a dashed line at the mean, and its label right of the plot."""
     y, x = plot.y(chart_texts.compute_mean(history)), plot.right + GAP
-    upper = min(max(y - 1, TOP + LABEL - 3), plot.bottom - NOTE_LINE)
+    upper = min(max(y - 1, plot.top + LABEL - 3), plot.bottom - NOTE_LINE)
     line = f"M{number(plot.left)} {number(y)}H{number(plot.right + GAP / 2)}"
     return (
         f'<path d="{line}" stroke="currentColor" stroke-dasharray="4 3"/>'
@@ -135,7 +137,7 @@ def write_times(labels: Sequence[TimeLabel], plot: Plot) -> str:
 def write_no_views(history: History, plot: Plot) -> str:
     """Write that there are no views in the middle of the plot."""
     message = "no views" if history.since else "no views yet"
-    middle = (plot.left + plot.right) / 2, (TOP + plot.bottom + LABEL) / 2
+    middle = (plot.left + plot.right) / 2, (plot.top + plot.bottom + LABEL) / 2
     return write_text(message, *middle, MIDDLE)
 
 
@@ -173,6 +175,30 @@ def _draw_area(history: History, plot: Plot) -> Iterator[str]:
     yield f'<path d="M{line}" {outline} stroke-linejoin="round"/>'
     if history.is_current:
         yield f'<circle cx="{last}" cy="{height}" r="2.5" {outline}/>'
+
+
+def draw_visitors(history: History, visitors: Sequence[int | None], plot: Plot) -> str:
+    """Draw a line over the known numbers, interrupted where a day is unknown.
+
+    Over bars it has an edge in the colour of the page, so that it is seen on any colour of theirs.
+    """
+    path, dots, is_drawn = "", "", False
+    for index, number_known in enumerate(visitors):
+        if number_known is not None:
+            x, y = f"{plot.x(index):.1f}", f"{plot.y(number_known):.1f}"
+            path += f"{'L' if is_drawn else 'M'}{x} {y}{'' if is_drawn else 'h0'}"
+            title = chart_texts.write_visitors(history.buckets[index], number_known)
+            dots += f'<circle cx="{x}" cy="{y}" r="2.5"><title>{title}</title></circle>'
+        is_drawn = number_known is not None
+    if not (path and plot.has_bars):
+        return f'<path d="{path}" {STROKE} stroke-width="1.25"/>' if path else ""
+    edge = f'<path class="p" d="{path}" {STROKE} stroke-width="5"/>'
+    return f'{edge}<path d="{path}" {STROKE} stroke-width="2"/>{dots}'
+
+
+def draw_line(start: float, end: float, y: float) -> str:
+    """Draw a short line of visitors, for the legend."""
+    return f'<path d="M{number(start)} {number(y)}H{number(end)}" {STROKE} stroke-width="2"/>'
 
 
 def write_text(content: str, x: float, y: float, attributes: str = "", before: str = "") -> str:

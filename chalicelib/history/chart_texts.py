@@ -48,6 +48,20 @@ def describe(history: History, *, is_log: bool) -> str:
     return text + (" The scale is logarithmic." if is_log else "")
 
 
+def describe_visitors(history: History) -> str:
+    """Describe the line of GitHub's unique visitors in words."""
+    known = [one for one in history.visitors if one is not None]
+    if not known:
+        return " GitHub's unique visitors a day are not known."
+    days = f"{len(known)} of {len(history.buckets)}"
+    return f" GitHub's unique visitors a day: at most {max(known):,}. Known days: {days}."
+
+
+def write_visitors(bucket: Bucket, visitors: int) -> str:
+    """Write a day and its unique visitors."""
+    return f"{Interval.DAY.label(bucket.start)}: {visitors:,} unique visitors"
+
+
 def write_bucket(by: Interval, bucket: Bucket) -> str:
     """Write a bucket and its views."""
     return f"{by.label(bucket.start)}: {bucket.views:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,9 @@ from chalicelib.counting import keys
 from chalicelib.counting import summary as summaries
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
 from chalicelib.counting.summary import HOURS, Day, Summary
+from chalicelib.history import github
 from chalicelib.history.buckets import LENGTHS, Interval, Span
+from chalicelib.history.github import Days
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
@@ -49,7 +51,7 @@ class History:
 
     `since` is the first day with a view, which may be before the first bucket; None if there is no
     view. `following` is the first day after the buckets that was requested too, or None. The last
-    bucket is not over if it `is_current`.
+    bucket is not over if it `is_current`. `github` has GitHub's numbers of the same days.
     """
 
     by: Interval
@@ -58,21 +60,30 @@ class History:
     buckets: tuple[Bucket, ...]
     following: date | None = None
     is_current: bool = True
+    github: Days = field(default_factory=dict)
+
+    @property
+    def visitors(self) -> tuple[int | None, ...]:
+        """Return GitHub's unique visitors in each bucket of a day, None if they are unknown."""
+        days = (self.github.get(f"{bucket.start:%Y-%m-%d}", {}) for bucket in self.buckets)
+        return tuple(day.get("visitors") for day in days)
 
     @property
     def total(self) -> int:
         return sum(bucket.views for bucket in self.buckets)
 
 
-def read(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
-    """Return the history of a span by any name of the badge.
+def read(
+    table: Table, badge_id: str, span: Span, now: Seconds, *, with_github: bool = False
+) -> History:
+    """Return the history of a span by any name of the badge, without or with GitHub's numbers.
 
     Raises `StorageError`, and `BadRequestError` for a span without days.
 
     The summary is read first. The days before its `today` are finished, and no day contains views
     later than its watermark. So the history never has a view twice.
     """
-    return read_again(lambda: _read(table, badge_id, span, now))
+    return read_again(lambda: _read(table, badge_id, span, now, with_github=with_github))
 
 
 def read_again(read: Callable[[], Result]) -> Result:
@@ -86,7 +97,7 @@ def read_again(read: Callable[[], Result]) -> Result:
     return read()
 
 
-def _read(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
+def _read(table: Table, badge_id: str, span: Span, now: Seconds, *, with_github: bool) -> History:
     summary = _read_summary(table, badge_id)
     live = _count_live(table, summary, Interval.HOUR if span.by is Interval.HOUR else Interval.DAY)
     # Views may have later times than this clock, because other clocks may be ahead.
@@ -100,8 +111,10 @@ def _read(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     for start, number_live in live.items():
         views[chosen.by.start(start)] += number_live
     buckets = tuple(Bucket(start, views[start]) for start in chosen.starts)
+    of_days = (summary.badge_id, chosen.starts[0].date(), last.date())
+    days = github.read_days(table, *of_days) if with_github else {}
     return History(
-        chosen.by, chosen.days, since, buckets, chosen.following, is_current=chosen.is_current
+        chosen.by, chosen.days, since, buckets, chosen.following, chosen.is_current, days
     )
 
 
@@ -112,7 +125,7 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     day with a view, or null. `next` is the first day of the rest of the history, or null. `total`
     is the sum over `views`, which has every bucket, the oldest first: {"day": "2026-11-21",
     "views": 3}, or by hour {"hour": "2026-11-21T08:00Z", "views": 1}. A week has the day of its
-    Monday, a month is 2026-11. All times are UTC.
+    Monday, a month is 2026-11. All times are UTC. `github` has GitHub's numbers of days.
     """
     by = history.by
     return {
@@ -125,6 +138,7 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
         "views": [
             {by.value: by.label(bucket.start), "views": bucket.views} for bucket in history.buckets
         ],
+        "github": github.to_json(history.github),
     }
 
 

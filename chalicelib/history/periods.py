@@ -7,7 +7,7 @@ its number never falls until the next one begins, and is never higher than the n
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,10 +21,15 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.history import history
+    from chalicelib.history import github, history
 else:
+    github = lazy("chalicelib.history.github")
     history = lazy("chalicelib.history.history")
 
+LABEL = "views"
+UNKNOWN = "no numbers yet"
+FRESH_DAYS = 3
+"""A badge says how old the newest day of GitHub's numbers is, if it is older."""
 OFFSET = re.compile("([+ ]?(0?[0-9]|1[0-4])|-(0?[0-9]|1[0-2]))(:00)?")
 """Hours from UTC, which have a plus sign as it is, encoded, or decoded to a space."""
 
@@ -38,6 +43,13 @@ class Show(StrEnum):
     MONTH = "month"
     YEAR = "year"
     TODAY_TOTAL = "today-total"
+    VISITORS = "visitors"
+    CLONES = "clones"
+
+    @property
+    def is_githubs(self) -> bool:
+        """Return whether GitHub counts it, and an owner tells it."""
+        return self in {Show.VISITORS, Show.CLONES}
 
     @property
     def suffix(self) -> str:
@@ -48,6 +60,11 @@ class Show(StrEnum):
             case Show.TODAY:
                 return " today"
         return f" this {self}"
+
+    @property
+    def label(self) -> str:
+        """Return the label of a badge."""
+        return str(self) if self.is_githubs else LABEL + self.suffix
 
     def start(self, moment: datetime) -> datetime:
         """Return the start of the period of a time, in the time's own zone."""
@@ -87,7 +104,8 @@ class PeriodOptions(NumberFormat):
         _show,
         enum(Show, default=Show.TOTAL),
         "All views, or those since the start of this day, week (from Monday), month or year, which"
-        " the label names if none is given. A base counts only as a part of all views.",
+        " the label names if none is given. A base counts only as a part of all views. `visitors`"
+        " are GitHub's unique visitors of the last 14 days that it told, and `clones` all clones.",
         default=Show.TOTAL,
     )
     zone = Field(
@@ -105,12 +123,21 @@ class PeriodOptions(NumberFormat):
 
 
 class BadgeNumbers(NamedTuple):
-    """The views of a badge, and those of the wanted period, which began at `start`."""
+    """The views of a badge, and those of the wanted period, which began at `start`.
+
+    Of GitHub's numbers, `of_period` has the wanted one, and `told` its newest day, or None.
+    """
 
     total: Count
     of_period: int = 0
     start: datetime | None = None
     days: tuple[int, ...] = ()
+    told: date | None = None
+
+    def write_age(self, now: Seconds) -> str:
+        """Return the end of the label that says how old GitHub's numbers are, if they are old."""
+        age = (datetime.fromtimestamp(now, UTC).date() - self.told).days if self.told else 0
+        return f", {age} days ago" if age > FRESH_DAYS else ""
 
 
 def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:
@@ -120,7 +147,16 @@ def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumb
     """
     if period.show is Show.TOTAL and not period.days:
         return BadgeNumbers(badge_count.read(table, badge_id))
+    if period.show.is_githubs:
+        return _read_githubs(table, badge_id, period.show)
     return history.read_again(lambda: _read_periods(table, badge_id, period, now))
+
+
+def _read_githubs(table: Table, badge_id: str, show: Show) -> BadgeNumbers:
+    count = badge_count.read(table, badge_id)
+    read_number = github.read_visitors if show is Show.VISITORS else github.read_clones
+    known = read_number(table, count.summary.badge_id)
+    return BadgeNumbers(count, known.number, told=known.day) if known else BadgeNumbers(count)
 
 
 def _read_periods(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:
@@ -136,8 +172,13 @@ def _read_periods(table: Table, badge_id: str, period: Period, now: Seconds) -> 
     return BadgeNumbers(count, min(of_period, count.views), start, of_days)
 
 
-def number(views: BadgeNumbers, options: PeriodOptions) -> int:
-    """Return the number that a badge shows: of two numbers, that of all views."""
+def number(views: BadgeNumbers, options: PeriodOptions) -> int | None:
+    """Return the number that a badge shows: of two numbers, that of all views.
+
+    It is None if nobody has told GitHub's number.
+    """
+    if options.show.is_githubs and views.told is None:
+        return None
     if options.show in {Show.TOTAL, Show.TODAY_TOTAL}:
         return options.total(views.total.shown)
     return views.of_period
@@ -151,4 +192,6 @@ def write(views: BadgeNumbers, options: PeriodOptions) -> str:
         case Show.TODAY_TOTAL:
             today = options.write(views.of_period)
             return f"{today} today · {options.message(views.total.shown)}"
+        case Show.VISITORS | Show.CLONES if views.told is None:
+            return UNKNOWN
     return options.write(views.of_period)

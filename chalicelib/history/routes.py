@@ -29,6 +29,9 @@ else:
     history = lazy("chalicelib.history.history")
 
 MAX_DAYS = 9_999
+VISITORS = "visitors"
+LEAST_HEIGHT = 100
+"""The height of a chart that has a legend."""
 IN_PIXELS = "Of the chart, in pixels."
 FIRST = "first"
 """The value of `from` for the first day with a view."""
@@ -121,12 +124,24 @@ class LookOptions(Options):
         "`log` shows the logarithm of 1 + views, for one day with far more views than the others.",
         "linear",
     )
+    overlay = Field(
+        partial(among, (VISITORS,)),
+        enum((VISITORS,)),
+        "`visitors` draws GitHub's unique visitors of each day as a line over the bars of days.",
+        name="with",
+        default="",
+    )
     width = number(range(200, 1201), IN_PIXELS, 600)
     height = number(range(80, 401), IN_PIXELS, 150)
 
     @property
     def look(self) -> chart.Look:
-        return chart.Look(self.width, self.height, self.color, self.theme, self.scale)
+        if self.overlay and self.height < LEAST_HEIGHT:
+            raise BadRequestError(f"height: with=visitors needs at least {LEAST_HEIGHT}")
+        return chart.Look(
+            *(self.width, self.height, self.color, self.theme, self.scale),
+            has_visitors=bool(self.overlay),
+        )
 
 
 class ChartOptions(LookOptions, HistoryOptions):
@@ -136,13 +151,16 @@ class ChartOptions(LookOptions, HistoryOptions):
 def get_history(request: Request, resources: Resources) -> Response:
     """Return the views by hour, day, week or month; `next` is the `from` of the next page."""
     asked = ids.read(HistoryOptions, request.query, resources.settings)
-    return responses.json(history.to_json(asked.badge_id, _read(asked, resources)))
+    found = _read(asked, resources, with_github=True)
+    return responses.json(history.to_json(asked.badge_id, found))
 
 
 def get_history_svg(request: Request, resources: Resources) -> Response:
     """Draw the history; an error is drawn too, with the status of a badge."""
     asked = ids.read(ChartOptions, request.query, resources.settings)
-    found = _read(asked, resources)
+    found = _read(asked, resources, with_github=bool(asked.overlay))
+    if asked.overlay and found.by is not buckets.Interval.DAY:
+        raise BadRequestError(f"with=visitors: give days, not by={found.by}: GitHub counts by day")
     if found.following:
         raise BadRequestError(
             f"by={found.by}: a chart has at most {found.by.most} {found.by}s: give a longer unit,"
@@ -158,8 +176,9 @@ def _draw_failure(failure: Exception, request: Request) -> Response:
     return image(chart.draw_error(explain(failure), look))
 
 
-def _read(asked: HistoryOptions, resources: Resources) -> history.History:
-    return history.read(resources.table, asked.badge_id, asked.span(), resources.view_clock())
+def _read(asked: HistoryOptions, resources: Resources, *, with_github: bool) -> history.History:
+    table, now = resources.table, resources.view_clock()
+    return history.read(table, asked.badge_id, asked.span(), now, with_github=with_github)
 
 
 _route = partial(Route, "GET", with_head=True, from_any_site=True)

@@ -60,12 +60,13 @@ class MalformedReplyError(Exception):
 class HttpReply:
     """The answer to a request; `body` is None if it could not be read to its end.
 
-    `retry_after` is the header of this name, or empty.
+    `retry_after` is the header of this name, or empty. `headers` have names in lower case.
     """
 
     status: int
     retry_after: str = ""
     body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +265,9 @@ def read_reply(
         raise
     except http_client.HTTPException:
         raise MalformedReplyError("the response is not HTTP") from None
-    return HttpReply(
-        response.status, response.headers.get("Retry-After", ""), _read_body(response, max_bytes)
-    )
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    body = _read_body(response, max_bytes)
+    return HttpReply(response.status, headers.get("retry-after", ""), body, headers)
 
 
 def _read_body(response: http_client.HTTPResponse, max_bytes: int) -> bytes | None:

@@ -8,13 +8,15 @@ from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
 from chalicelib.owners.claiming import move_key
 from chalicelib.owners.finding import OwnedBadge, reread, write_again
-from chalicelib.owners.lives import begin_life, delete_days
+from chalicelib.owners.lives import begin_life, delete_days, keys_of_traffic
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Delete, Update
 from chalicelib.units import Seconds, WholeSeconds
 
 TOMBSTONE_SECONDS = 7 * 86_400
 """A tombstone outlives the last view by this time, because TTL removes items in any order."""
+LAST_MONTHS = 70
+"""The months of GitHub's numbers that a transaction deletes, with a badge of 20 names."""
 
 
 def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
@@ -35,6 +37,7 @@ def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
             Delete(keys.owner(owned.badge_id), owned.unchanged),
             Delete(keys.milestones(owned.badge_id)),
             *move_key(owned),
+            *_prepare_traffic(table, owned),
         )
     return owned
 
@@ -46,6 +49,18 @@ def _end_life(table: Table, summary: Summary, deleted_by: str, now: Seconds) -> 
         {**begin_life(table, summary, now), "deleted": deleted_by},
         remove=("alias", "today", "base", "frozen", "hot", "milestone"),
     )
+
+
+def _prepare_traffic(table: Table, owned: OwnedBadge) -> list[Delete]:
+    """Return the deletions of GitHub's numbers; earlier months than fit in are deleted before.
+
+    The summary was read before, and whoever stores numbers writes it too. So none are left.
+    """
+    months = [Delete(key) for key in keys_of_traffic(table, owned.badge_id)]
+    while months[LAST_MONTHS:]:
+        table.write(*months[:LAST_MONTHS])
+        months = months[LAST_MONTHS:]
+    return months
 
 
 def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:

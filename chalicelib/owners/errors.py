@@ -10,7 +10,7 @@ class OwnerError(ClientError):
 
 
 class TakenError(OwnerError):
-    """The id has an owner, views or a base, or is an alias of another badge."""
+    """The id has an owner, views, a base or GitHub's numbers, or is an alias of another badge."""
 
     status = 409
     code = "taken"

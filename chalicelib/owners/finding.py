@@ -166,9 +166,10 @@ def is_same(one: str, other: str) -> bool:
 
 
 def taken_error(badge_id: str) -> TakenError:
-    """Return the error of an id that has an owner, views or a base."""
+    """Return the error of an id that has an owner, views, a base or GitHub's numbers."""
     return TakenError(
-        f"{badge_id} has an owner, views or a base: use another id, or prove that it is yours"
+        f"{badge_id} has an owner, views, a base or GitHub's numbers: use another id, or prove that"
+        " it is yours"
     )
 
 

@@ -14,7 +14,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary, hour_of, read
 from chalicelib.owners.finding import taken_error
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.items import Value, key_of, number, text
+from chalicelib.storage.items import Key, Value, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete
 from chalicelib.ulids import TIMES, latest, milliseconds
@@ -22,6 +22,7 @@ from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 APART_MILLISECONDS = 1_000
 """A life ends at least this long after the earlier watermark, so that two ends differ."""
+MAX_MONTHS = 12 * 1_000
 
 
 def begin_life(
@@ -71,9 +72,25 @@ def delete_days(table: Table, summary: Summary) -> None:
             table.write(*old)
 
 
+def keys_of_traffic(table: Table, badge_id: str) -> list[Key]:
+    """Return the keys of GitHub's numbers, the oldest month first. Raises `StorageError`."""
+    months = table.query(
+        keys.partition(badge_id),
+        first=keys.TRAFFIC,
+        last=keys.VIEW,
+        limit=MAX_MONTHS,
+        attributes=("PK", "SK"),
+    )
+    return [key_of(month) for month in months]
+
+
 def read_unviewed(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id without views, of no other badge. Raises `TakenError`."""
+    """Return the summary of an id without views and GitHub's numbers, of no other badge.
+
+    Raises `TakenError`.
+    """
     summary = read(table, badge_id)
-    if summary.alias or summary.count or summary.base or badge_count.read(table, badge_id).live:
+    is_set = summary.alias or summary.count or summary.base
+    if is_set or badge_count.read(table, badge_id).live or keys_of_traffic(table, badge_id):
         raise taken_error(badge_id)
     return summary

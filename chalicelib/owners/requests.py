@@ -174,7 +174,7 @@ class ChangeBody(Body):
         boolean,
         {"type": "boolean"},
         "Count from 0. Earlier views do not count any more. The base becomes 0 unless it is given"
-        " too.",
+        " too. GitHub's numbers stay.",
         default=False,
     )
     digest = Field(

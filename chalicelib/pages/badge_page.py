@@ -30,6 +30,16 @@ SPANS = (7, 30, 90, 365)
 """The days of a chart that the page links to."""
 SUMMARY = "{today} today, {week} this week, {month} this month, {year} this year."
 FROZEN = '<p class="soft note">This badge is frozen: it takes no views.</p>'
+GITHUB_LINE = (
+    '<li><img class="badge" src="{1}&amp;peek=1" alt="{0}"><div class="line">'
+    '<pre><code>![{0}]({2})</code></pre><button type="button" hidden><span>Copy</span>'
+    '<span class="unseen"> {0}</span></button></div></li>'
+)
+BEGIN = (
+    '<p class="soft">GitHub counts the visitors and clones of a repository, and keeps 14 days. Its'
+    " owner can keep and show them here: <em>docs/github-traffic.md</em> of vu-mi has a workflow"
+    " that tells them every day.</p>"
+)
 
 HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 SCHEMES = {"http", "https"}
@@ -55,11 +65,26 @@ class BadgePage:
             **{name: escape(value) for name, value in self._texts().items()},
             days="".join(map(self._link_span, SPANS)),
             note=FROZEN if self.is_frozen else "",
+            github=self._write_github(),
         )
+
+    @property
+    def _visitors(self) -> tuple[int | None, ...]:
+        return self.history.visitors[-self.days :]
+
+    def _write_github(self) -> str:
+        """Return the badges of GitHub's numbers with their lines, or how to begin."""
+        badge = f"api/v1/views.svg?id={quote(self.badge_id, safe='')}&show="
+        lines = (
+            GITHUB_LINE.format(name, escape(badge + name), escape(f"{self.root}{badge}{name}"))
+            for name in (Show.VISITORS, Show.CLONES)
+        )
+        return f'<ul class="lines">{"".join(lines)}</ul>' if self.history.github else BEGIN
 
     def _texts(self) -> dict[str, str]:
         """Return the texts of the template, which are not escaped."""
         encoded_id = quote(self.badge_id, safe="")
+        visitors = "&with=visitors" if any(one is not None for one in self._visitors) else ""
         badge, chart, page = (
             f"{route}?id={encoded_id}"
             for route in ("api/v1/views.svg", "api/v1/views/history.svg", "s")
@@ -80,12 +105,12 @@ class BadgePage:
             "since": f" since {self.history.since}" if self.history.since else "",
             **periods,
             "badge": badge,
-            "chart": f"{chart}&days={self.days}",
+            "chart": f"{chart}&days={self.days}{visitors}",
             "described": self._describe_chart(),
             "history": f"api/v1/views/history?id={encoded_id}",
             "markdown": f"[![views]({self.root}{badge})]({url})",
             "html": f'<a href="{url}"><img src="{self.root}{badge}" alt="views"></a>',
-            "chart_line": self._write_chart_line(self.root + chart, url),
+            "chart_line": self._write_chart_line(f"{self.root}{chart}{visitors}", url),
         }
 
     @property

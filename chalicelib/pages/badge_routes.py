@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +18,7 @@ from chalicelib.counting.resources import Counting
 from chalicelib.counting.view import ViewQueue
 from chalicelib.counting.windows import Windows
 from chalicelib.history import periods
-from chalicelib.history.periods import BadgeNumbers, Period, PeriodOptions
+from chalicelib.history.periods import LABEL, BadgeNumbers, Period, PeriodOptions
 from chalicelib.http import guards, responses
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Field, check_empty, enum, integer
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 else:
     spark = lazy("chalicelib.badges.spark")
 
-LABEL = "views"
 COLOR = "blue"
 PROBE = Key("HEALTH", "HEALTH")
 """An item that never exists: reading it shows that the table answers."""
@@ -90,6 +90,8 @@ class ImageOptions(BadgeOptions):
 
     @property
     def period(self) -> Period:
+        if self.days and self.show.is_githubs:
+            raise BadRequestError(f"spark: leave it out with show={self.show}: it shows views")
         return Period(self.show, self.zone, self.days)
 
 
@@ -118,8 +120,9 @@ def get_views(request: Request, resources: ViewResources) -> Response:
     if views is None:
         missing = VIEW_TAKEN if is_visit else UNAVAILABLE
         return respond(Badge.error(LABEL, missing), request)
-    label, message = LABEL + asked.show.suffix, periods.write(views, asked)
-    return respond(Badge.of(label, message, COLOR, asked, views.days), request)
+    badge = Badge.of(asked.show.label, periods.write(views, asked), COLOR, asked, views.days)
+    age = views.write_age(resources.view_clock()) if badge.label else ""
+    return respond(replace(badge, label=badge.label + age) if age else badge, request)
 
 
 def count_view(request: Request, resources: ViewResources) -> Response:

@@ -7,7 +7,9 @@ from chalicelib.badges.description import IMAGE, badge_operations
 from chalicelib.badges.options import BASE
 from chalicelib.counting import milestones
 from chalicelib.counting.ids import ID, NotCountedError
+from chalicelib.history import github
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
+from chalicelib.history.periods import LABEL
 from chalicelib.history.routes import A_DAY
 from chalicelib.history.top import MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards
@@ -25,8 +27,8 @@ from chalicelib.http.fields import (
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.owners.requests import MILESTONE_COUNT
-from chalicelib.pages import owned_badges
-from chalicelib.pages.badge_routes import LABEL, MAX_COUNTED, MAX_READ
+from chalicelib.pages import github_traffic, owned_badges
+from chalicelib.pages.badge_routes import MAX_COUNTED, MAX_READ
 
 # ---- the badge
 
@@ -38,7 +40,8 @@ COUNTED = record(
             "type": ["integer", "null"],
             "minimum": 0,
             "description": "The number that a badge shows, which this view is not in. It is null if"
-            " the count can't be read; the view counts nevertheless.",
+            " the count can't be read, and the view counts nevertheless; or if nobody has told this"
+            " number of GitHub's.",
         },
         "message": string(description="The text that a badge shows."),
     },
@@ -87,6 +90,17 @@ BADGE = Section(
 # ---- the history
 
 
+KNOWN = {"type": ["integer", "null"], "minimum": 0}
+MAX_GITHUB_DAYS = MAX_BUCKETS * 31
+GITHUB_DAY = record(
+    "GitHubDay",
+    {"day": A_DAY, **dict.fromkeys(github.NUMBERS, KNOWN)},
+    description="A day of GitHub's numbers of the repository, as its owner told them. What nobody"
+    " has told is null, and days of which nothing was told are not listed. `visitors` and"
+    " `cloners` are unique on that day, so their sums mean nothing.",
+)
+
+
 def history(by: Interval, beginning: Json, most_days: int) -> Component:
     """Return the schema of a history by a unit."""
     date = {"type": ["string", "null"], "format": "date"}
@@ -101,6 +115,7 @@ def history(by: Interval, beginning: Json, most_days: int) -> Component:
             "next": date | {"description": "The `from` of the next page; null on the last one."},
             "total": integer(description="The sum over `views`."),
             "views": array(bucket, by.most, minItems=1),
+            "github": array(GITHUB_DAY, MAX_GITHUB_DAYS),
         },
     )
 
@@ -123,6 +138,9 @@ HISTORY_EXAMPLE = {
         {"day": "2026-11-19", "views": 7},
         {"day": "2026-11-20", "views": 22},
         {"day": "2026-11-21", "views": 12},
+    ],
+    "github": [
+        {"day": "2026-11-20", "views": 31, "visitors": 9, "clones": 4, "cloners": None},
     ],
 }
 TOP = record(
@@ -255,6 +273,20 @@ CHANGED = record(
     {"id": ID | {"description": "The badge's present name."}},
     {"removed": integer(0, description="The number of views that `remove` took.")},
 )
+TOLD = record(
+    "Told",
+    {
+        "id": ID | {"description": "The badge's present name."},
+        "days": closed({}, dict.fromkeys(github.NAMES, integer())),
+    },
+)
+TRAFFIC_EXAMPLE = {
+    "views": {
+        "count": 14850,
+        "uniques": 3782,
+        "views": [{"timestamp": "2016-10-10T00:00:00Z", "count": 440, "uniques": 143}],
+    }
+}
 
 OWNED_EXAMPLE = {
     "id": "owner/name",
@@ -365,6 +397,15 @@ OWNER = Section(
                 guards.NoRoomError,
             ),
             body_of(requests.ChangeBody, {"base": 1200}),
+            has_secret=True,
+        ),
+        "putTraffic": Operation(
+            "GitHub tells the traffic of the last 14 days, and vu-mi keeps the days. A number of a"
+            " day never falls, so a response may come again. A day that is in no response stays"
+            " unknown. Resets leave these numbers, and a deletion removes them.",
+            {200: success(TOLD, example={"id": "owner/name", "days": {"views": 1}})},
+            OF_SECRET,
+            body_of(github_traffic.TrafficBody, TRAFFIC_EXAMPLE),
             has_secret=True,
         ),
         "deleteBadge": Operation(

@@ -40,7 +40,8 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
     badge_id, days = asked.badge_id, asked.days
     now = resources.view_clock()
     # The history is read first, so that no period is higher than the count, which never falls.
-    found = _read_days(badge_id, max(days, _days_of_year(now)), resources)
+    most = max(days, _days_of_year(now))
+    found = _read_days(badge_id, most, resources, with_github=True)
     count = badge_count.read(resources.table, badge_id)
     shown = badge_page.BadgePage(
         badge_id,
@@ -62,8 +63,11 @@ def get_badge_picture(request: Request, resources: Resources) -> Response:
     return Response(200, {"Content-Type": "image/png", **badge_responses.HEADERS}, drawn)
 
 
-def _read_days(badge_id: str, days: int, resources: Resources) -> history.History:
-    return history.read(resources.table, badge_id, buckets.Span(days), resources.view_clock())
+def _read_days(
+    badge_id: str, days: int, resources: Resources, *, with_github: bool = False
+) -> history.History:
+    table, now = resources.table, resources.view_clock()
+    return history.read(table, badge_id, buckets.Span(days), now, with_github=with_github)
 
 
 def _days_of_year(now: Seconds) -> int:

@@ -21,7 +21,7 @@ MORE = "More"
 COPY = "Copy Markdown"
 LOOKING = "Looking here counts no view."
 SAMPLE_ID = "owner/name"
-PERIODS = [str(show) for show in Show if show is not Show.TOTAL]
+PERIODS = [str(show) for show in Show if show is not Show.TOTAL and not show.is_githubs]
 
 
 def queries(visit: Visit) -> list[dict[str, list[str]]]:

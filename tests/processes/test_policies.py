@@ -466,6 +466,13 @@ def own_on_every_path(aws: Aws) -> None:
     aws.now += DAY
     aws.fold("renamed", mark=MARK + DAY)
     aws.put(*views(1, "my own", age=-2 * DAY, hot=True))
+    told = {
+        "uniques": 1,
+        "views": [{"timestamp": "2016-10-10T00:00:00Z", "count": 1, "uniques": 1}],
+    }
+    aws.call("PUT /api/v1/badges/traffic", {"views": told}, secret, query={"id": "renamed"})
+    for show in ("visitors", "clones"):
+        aws.view("renamed", show=show)
     aws.own("PATCH", "renamed", secret, reset=True)
     aws.own("DELETE", "renamed", secret)
     prove(aws, "mine/too")

@@ -103,7 +103,9 @@ def reset(
 ) -> None:
     """Set the counts of badges to 0 and remove their history. This can't be undone."""
     found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
-    _announce(installation, badge_ids, "lose their views, base and history")
+    _announce(
+        installation, badge_ids, "lose their views, base and history, and keep GitHub's numbers"
+    )
     if dry_run or not confirm(yes=yes):
         return
     for owned in found:

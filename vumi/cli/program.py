@@ -41,6 +41,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "freeze": "badges:freeze",
         "reset": "badges:reset",
         "remove-views": "badges:remove_views",
+        "traffic": "traffic:traffic",
         "rename": "badges:rename",
         "delete": "badges:delete",
         "claim": "badges:claim",

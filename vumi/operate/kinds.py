@@ -17,6 +17,7 @@ from chalicelib.counting.summary import HOUR_OF, Day, Summary
 from chalicelib.events import event as events
 from chalicelib.events.event import Event
 from chalicelib.events.sweep import CURSOR
+from chalicelib.history import github
 from chalicelib.http import authentication
 from chalicelib.owners import proving
 from chalicelib.settings import DIGEST
@@ -171,6 +172,18 @@ def _check_day(item: Item) -> None:
     number(item, "reset")
 
 
+def _check_traffic(item: Item) -> None:
+    _check_badge_id(item)
+    month, days = text(item, "SK").removeprefix(keys.TRAFFIC), github.decode(item)
+    for day in (f"{month}-01", *days, *filter(None, [text(item, "until")])):
+        date.fromisoformat(day)
+    if any(not day.startswith(month) for day in days):
+        raise ValueError(f"it has days of another month than {month}")
+    known = [value for numbers in days.values() for value in numbers.values()]
+    if min([number(item, "at"), number(item, "visitors"), *known]) < 0:
+        raise ValueError("it has a number less than 0")
+
+
 def _check_view(item: Item) -> None:
     _check_badge_id(item)
     _check_ulid(text(item, "SK").removeprefix(keys.VIEW))
@@ -269,6 +282,10 @@ DAY = ItemKind(
     *("day", keys.PARTITION, keys.DAY, _check_day, ("id", "day")),
     " ".join(["reset", "version", "views", *HOUR_OF]),
 )
+TRAFFIC = ItemKind(
+    *("traffic", keys.PARTITION, keys.TRAFFIC, _check_traffic, ("id", "month")),
+    "at days until visitors",
+)
 VIEW = ItemKind("view", keys.PARTITION, keys.VIEW, _check_view, ("id", "view"), "ttl")
 EVENT = ItemKind(
     *("event", events.PARTITION, events.SORT, _check_event, ("id",)),
@@ -310,6 +327,6 @@ HEADS = (BADGE, EVENT, TOKEN, WALLET)
 """The kinds that begin a group. The other items of a group have the same partition key."""
 MOVING = {
     kind.name: kind
-    for kind in (BADGE, OWNER, MILESTONES, DAY, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)
+    for kind in (BADGE, OWNER, MILESTONES, DAY, TRAFFIC, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)
 }
 _BY_KEY = {(kind.partition, kind.sort): kind for kind in (*MOVING.values(), *STAYING)}

@@ -453,3 +453,43 @@ def test_a_colour_changes_only_if_its_contrast_is_too_low(color: str) -> None:
     for seen, page in zip(chart.readable(color), ["#ffffff", "#0d1117"], strict=True):
         assert contrast(seen, page) >= 3
         assert (seen == color) == (contrast(color, page) >= 3)
+
+
+def with_visitors(*visitors: int | None) -> History:
+    """Return a history of two views a day, with GitHub's unique visitors of its days."""
+    history = of(*[2] * len(visitors))
+    starts = (f"{bucket.start:%Y-%m-%d}" for bucket in history.buckets)
+    known = zip(starts, visitors, strict=True)
+    days = {day: {} if number is None else {"visitors": number} for day, number in known}
+    return replace(history, github=days)
+
+
+def test_visitors_are_a_line_that_is_interrupted_where_they_are_unknown() -> None:
+    drawn = parse(chart.draw(with_visitors(4, 8, None, 0, None), Look(has_visitors=True)))
+    (legend, group) = (one for one in drawn.iter(f"{SVG}g") if one.get("class") == "v")
+    assert len(list(legend)) == 1
+    _, line = group.iter(f"{SVG}path")
+    parts = [part.split("L") for part in line.attrib["d"][1:].split("M")]
+    assert [len(part) for part in parts] == [2, 1]
+    heights = [float(point.removesuffix("h0").split()[1]) for part in parts for point in part]
+    ground, top = 130, 47
+    assert heights == [ground - (ground - top) * share / 8 for share in (4, 8, 0)]
+    titles = [one.text for one in group.iter(f"{SVG}title")]
+    assert titles[0] == "2026-11-17: 4 unique visitors"
+    assert len(titles) == 3
+
+
+@pytest.mark.parametrize("wide", [200, 600])
+def test_a_chart_with_visitors_has_a_legend(wide: int) -> None:
+    drawn = chart.draw(with_visitors(1, None), Look(wide, has_visitors=True))
+    names = {600: "GitHub's unique visitors a day", 200: "visitors"}
+    place = texts(drawn).index("\u25a0")
+    assert texts(drawn)[place + 1 : place + 3] == ["views", names[wide]]
+    unknown = chart.draw(with_visitors(None), Look(has_visitors=True))
+    assert "GitHub's unique visitors a day: no numbers yet" in texts(unknown)
+    assert "visitors" not in chart.draw(with_visitors(1), Look())
+
+
+def test_the_line_of_visitors_contrasts_with_both_pages() -> None:
+    for color, page in zip(chart.ORANGE, chart.PAGES, strict=True):
+        assert contrast(color, page) >= chart.MIN_CONTRAST

@@ -111,9 +111,9 @@ def test_a_base_counts_only_as_a_part_of_all_views(table: Table) -> None:
         given = {"id": "based", "base": "500", "format": "comma", "show": show}
         options = BadgeOptions({name: [value] for name, value in given.items()})
         said.append(periods.write(read(table, Period(show), badge_id="based"), options))
-    assert said == ["1,503", "3", "3", "3", "3", "3 today · 1,503"]
-    suffixes = ["", " today", " this week", " this month", " this year", ""]
-    assert [show.suffix for show in Show] == suffixes
+    assert said == ["1,503", "3", "3", "3", "3", "3 today · 1,503", *["no numbers yet"] * 2]
+    labels = ["views", "views today", "views this week", "views this month", "views this year"]
+    assert [show.label for show in Show] == [*labels, "views", "visitors", "clones"]
 
 
 def test_days_of_an_earlier_life_do_not_count(table: Table) -> None:

@@ -99,6 +99,7 @@ def test_a_history_has_30_days_by_default(world: World) -> None:
         "since": "2026-11-20",
         "next": None,
         "total": 3,
+        "github": [],
     }
     assert (len(days), days[0]["day"]) == (30, "2026-10-23")
     assert days[-2:] == [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 1}]

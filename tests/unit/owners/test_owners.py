@@ -167,7 +167,9 @@ def test_an_id_that_is_not_new_cannot_be_claimed_and_stays_as_it_is(
 ) -> None:
     table.write(Put({"PK": "USER#octocat", **item}))
     before = items(table)
-    with pytest.raises(TakenError, match=r"^octocat has an owner, views or a base: "):
+    with pytest.raises(
+        TakenError, match=r"^octocat has an owner, views, a base or GitHub's numbers: "
+    ):
         claiming.claim(table, BADGE, 5, NOON)
     assert items(table) == before
 
@@ -645,7 +647,9 @@ def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
     visit(table, times=2)
     before = items(table)
     for name in ("viewed", "owned", "imported", "other", "alias"):
-        with pytest.raises(TakenError, match=f"^{name} has an owner, views or a base: "):
+        with pytest.raises(
+            TakenError, match=f"^{name} has an owner, views, a base or GitHub's numbers: "
+        ):
             change(table, owned, BadgeChange(name=name, reset=True, base=9))
         assert items(table) == before
         assert badge_count.read(table, name).summary.badge_id != BADGE
@@ -983,7 +987,7 @@ def test_a_badge_that_is_renamed_while_it_is_deleted_is_deleted_by_every_name(
 def test_a_view_that_is_counted_under_a_name_meanwhile_keeps_it_free(table: Table) -> None:
     owned = claimed(table)
     view = once(lambda: put_summary(table, "mona", count=1, version=1))
-    with pytest.raises(TakenError, match="mona has an owner, views or a base"):
+    with pytest.raises(TakenError, match="mona has an owner, views, a base or GitHub's numbers"):
         change(FaultyTable(table, before_write=view), owned, BadgeChange(name="mona"))
     assert [shown(table, name) for name in (BADGE, "mona")] == [0, 1]
     assert again(table, owned).names == (BADGE,)
@@ -992,7 +996,7 @@ def test_a_view_that_is_counted_under_a_name_meanwhile_keeps_it_free(table: Tabl
 def test_a_name_that_is_claimed_meanwhile_is_not_given(table: Table) -> None:
     owned = claimed(table)
     other = once(lambda: claim(table, "mona"))
-    with pytest.raises(TakenError, match="mona has an owner, views or a base"):
+    with pytest.raises(TakenError, match="mona has an owner, views, a base or GitHub's numbers"):
         change(FaultyTable(table, before_write=other), owned, BadgeChange(name="mona"))
     assert badge_count.read(table, "mona").summary.badge_id == "mona"
 

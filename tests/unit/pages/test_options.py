@@ -37,7 +37,7 @@ OFFSETS = [
     ("-12:00", -12),
 ]
 STYLED = "give flat, flat-square, plastic, for-the-badge, social"
-SHOWS = "give total, today, week, month, year, today-total"
+SHOWS = "give total, today, week, month, year, today-total, visitors, clones"
 FITS = 120
 """The longest readable text of a badge."""
 NAMES = sorted(ImageOptions.fields.keys() - {"id"})

@@ -167,11 +167,11 @@ def _is_one_badge(summaries: Mapping[Key, Item], names: Sequence[str]) -> bool:
 
 
 def _read_name(table: Table, head: Item | None, name: str) -> Group | None:
-    """Read the live views of a name, its owner and its days."""
+    """Read the live views of a name, and all items before them."""
     partition, watermark = keys.partition(name), Summary.of(name, head or {}).watermark
     first, last = keys.VIEW + earliest(watermark + 1), keys.VIEW + AFTER_EVERY_ID
     views = table.query(partition, first=first, last=last, limit=UNLIMITED, attributes=("PK", "SK"))
-    others = table.query(partition, last=keys.OWNER, limit=UNLIMITED)
+    others = table.query(partition, last=keys.TRAFFIC + AFTER_EVERY_ID, limit=UNLIMITED)
     if not (head or views or others):
         return None
     oldest = text(views[0], "SK").removeprefix(keys.VIEW) if views else ""

@@ -51,6 +51,8 @@ def live(world: ExchangeWorld) -> None:
     world.change("a", rename=NEW_NAMES[0])
     world.visit(NEW_NAMES[0])
     world.visit(NEW_NAMES[1])
+    views = {"views": [{"timestamp": "2026-03-01T00:00:00Z", "count": 3, "uniques": 2}]}
+    assert world.tell(IDS[1], views={"uniques": 2, **views}).status == 200
     world.change(IDS[1], frozen=True, base=1000)
     world.change(IDS[2], reset=True)
     world.delete("d")
@@ -152,6 +154,20 @@ acts: st.SearchStrategy[Act] = st.one_of(
     st.builds(lambda one: lambda world: world.change(one, frozen=True), names),
     st.builds(lambda one, base: lambda world: world.change(one, base=base), names, st.just(7)),
     st.builds(lambda one: lambda world: world.delete(one), names),
+    st.builds(
+        lambda one, day, number: (
+            lambda world: world.tell(
+                one,
+                clones={
+                    "uniques": 1,
+                    "clones": [{"timestamp": day, "count": number, "uniques": 1}],
+                },
+            )
+        ),
+        names,
+        st.sampled_from(["2026-02-28T00:00:00Z", "2026-03-14T00:00:00Z"]),
+        st.integers(0, 3),
+    ),
     st.just(lambda world: world.fold()),
     st.builds(
         lambda seconds: lambda world: world.wait(seconds),

@@ -1,0 +1,144 @@
+"""The command `traffic`: what it asks GitHub, what it stores, and its errors in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chalicelib.history import github
+from simulation.clocks import NOON
+from simulation.installation import MemoryInstallation, invoke_on
+from simulation.views import put_summary
+from tests.loopback import SilentHandler, serving
+from vumi.cli.program import execute
+
+NAME = "octocat/hello"
+SAMPLE = json.loads((Path(__file__).parents[2] / "pages" / "github_traffic.json").read_text())
+
+
+@contextmanager
+def host(
+    status: int = 200, reply: object = None, headers: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Run a GitHub, or a vu-mi, that answers so; give its URL and what it was sent."""
+    asked: list[tuple[str, str, str]] = []
+
+    class Handler(SilentHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            asked.append((self.path, str(self.headers["Authorization"]), body))
+            kind = self.path.rpartition("/")[2]
+            answer = json.dumps(SAMPLE.get(kind, {}) if reply is None else reply).encode()
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(answer)), **(headers or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_PUT = do_GET
+
+    with serving(Handler) as port:
+        yield f"http://127.0.0.1:{port}", asked
+
+
+@pytest.fixture
+def installation() -> MemoryInstallation:
+    made = MemoryInstallation(clock=lambda: NOON)
+    put_summary(made.table, NAME, count=3)
+    return made
+
+
+def run(installation: MemoryInstallation, folder: Path, github_url: str, *more: str) -> int:
+    (folder / "token").write_text("the-token\n")
+    (folder / "secret").write_text("the-secret\n")
+    given = ("--token-file", str(folder / "token"), "--github", github_url)
+    return execute(("traffic", NAME, *given, *more), invoke_on(installation))
+
+
+def test_the_numbers_are_stored_beside_the_badge(
+    installation: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with host() as (url, asked):
+        assert run(installation, tmp_path, url) == 0
+    paths = [f"/repos/{NAME}/traffic/{kind}" for kind in github.NAMES]
+    assert asked == [(path, "Bearer the-token", "") for path in paths]
+    known = github.read_visitors(installation.table, NAME)
+    assert known
+    assert known.number == 3782
+    assert (
+        capsys.readouterr().out
+        == f"{NAME} has 15 days of views and 15 days of clones from GitHub.\n"
+    )
+
+
+def test_another_vu_mi_is_told_with_the_secret_alone(
+    installation: MemoryInstallation, tmp_path: Path
+) -> None:
+    to = ("--secret-file", str(tmp_path / "secret"), "--id", "a b")
+    with host() as (url, _), host() as (other, told):
+        assert run(installation, tmp_path, url, "--to", f"{other}/", *to) == 0
+    [(target, secret, body)] = told
+    assert (target, secret) == ("/api/v1/badges/traffic?id=a%20b", "Bearer the-secret")
+    assert json.loads(body) == SAMPLE
+    assert github.read_visitors(installation.table, NAME) is None
+
+
+RESET = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOON) + 60)}
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "headers", "says"),
+    [
+        (401, {"message": "Bad credentials"}, {}, "GitHub refuses the token"),
+        (403, {"message": "Not accessible\x1b"}, {}, "Administration: read (GitHub says: Not acc"),
+        (403, {}, RESET, "rate limit is used up: try again after 2026-03-14 12:01 UTC"),
+        (429, {}, {"retry-after": "30"}, "rate limit is used up: try again in 30 s"),
+        (429, {}, {}, "rate limit is used up: try again in some minutes"),
+        (404, {}, {}, "GitHub has no such repository, or the token is not for it"),
+        (301, {}, {}, "the repository has moved: give its present name"),
+        (503, {}, {}, "GitHub answered 503: try again later"),
+        (200, {"message": "a page"}, {}, "GitHub's response is not one about traffic"),
+    ],
+)
+def test_an_error_of_github_is_told_in_words(  # noqa: PLR0913, PLR0917  a case
+    installation: MemoryInstallation,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    status: int,
+    reply: object,
+    headers: dict[str, str],
+    says: str,
+) -> None:
+    with host(status, reply, headers) as (url, _):
+        assert run(installation, tmp_path, url) == 1
+    printed = capsys.readouterr()
+    assert says in printed.err
+    assert "\x1b" not in printed.err
+    assert "the-token" not in printed.err
+    assert github.read_visitors(installation.table, NAME) is None
+
+
+def test_a_refusal_of_the_other_vu_mi_is_passed_on(
+    installation: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = {"error": {"code": "wrong_secret", "message": "not the secret of the badge"}}
+    with host() as (url, _), host(403, refusal) as (other, _):
+        given = ("--to", other, "--secret-file", str(tmp_path / "secret"))
+        assert run(installation, tmp_path, url, *given) == 1
+    assert f"{other} did not store the numbers: not the secret" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [("--to", "https://a.example"), ("--secret-file", "secret")])
+def test_a_secret_and_a_url_are_given_together(
+    installation: MemoryInstallation,
+    tmp_path: Path,
+    more: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(installation, tmp_path, "http://127.0.0.1:1", *more) == 2
+    assert run(installation, tmp_path, "http://127.0.0.1:1") == 1
