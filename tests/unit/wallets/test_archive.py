@@ -103,12 +103,6 @@ def test_an_item_that_is_no_entry_is_malformed(malformed: Item) -> None:
         EntryRemoval.of(malformed, 1, 0)
 
 
-@pytest.mark.parametrize("name", ["to", "amount", "at"])
-def test_the_error_of_an_entry_names_a_missing_attribute(name: str) -> None:
-    with pytest.raises(MalformedError, match="is missing"):
-        EntryRemoval.of(item(**{name: None}), 1, 0)
-
-
 def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
     """The last millisecond of a day, and the first of the next."""
     last, first = (Entry(ID, TRANSFER.posting, at) for at in (MIDNIGHT - 1, MIDNIGHT))
@@ -187,10 +181,6 @@ def test_malformed_records_are_the_same_object_each_time_and_others_another() ->
     assert one.name != other.name
 
 
-def test_without_removals_no_object_is_written() -> None:
-    assert archive.batches([]) == []
-
-
 @pytest.fixture
 def kept() -> FakeArchive:
     return FakeArchive()
@@ -218,12 +208,6 @@ def test_every_removed_entry_is_archived(resources: GivenResources, kept: FakeAr
     assert sorted(nonces(kept)) == ["n1", "n2", "n3"]
     assert len(kept.objects) == 2
     assert counted == {"vu-mi": {"entries_archived": 3, "archive_lag_seconds": 0}}
-
-
-def test_a_repeated_batch_is_the_same_object(resources: GivenResources, kept: FakeArchive) -> None:
-    for _ in range(2):
-        assert archive_entries([of_day(1), of_day(2)], resources) == []
-    assert nonces(kept) == ["n1", "n2"]
 
 
 @pytest.mark.parametrize(
