@@ -13,7 +13,6 @@ from chalicelib.counting.view import View, ViewMessages
 from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Value
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.ulids import earliest, latest
 from simulation.clocks import NOON
@@ -36,11 +35,6 @@ from vumi.storage.table import SqliteTable
 
 PAGE = page_size(MemoryTable(), BADGE)
 """Items of the badge that one read unit reads: its summary and 64 views, say."""
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def read(table: SqliteTable, badge_id: str = BADGE) -> tuple[Count, list[str]]:

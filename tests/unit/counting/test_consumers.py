@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,11 +13,9 @@ from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_view
 from chalicelib.counting.view import View
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON, Clock
-from simulation.logs import counting_metrics, logged_events
-from simulation.memory_table import MemoryTable
+from simulation.logs import logged_events
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
 from simulation.views import AT_NOON, BADGE, shown, summary, ulid, view
@@ -27,11 +25,6 @@ from vumi.storage.table import SqliteTable
 MARK = int(NOON) + 300
 """The end of the window that begins at noon, in seconds."""
 AFTER_GRACE = MARK + 600.0
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 @dataclass
@@ -44,13 +37,6 @@ class World(GivenResources):
 @pytest.fixture
 def world(table: SqliteTable) -> World:
     return World(table=table)
-
-
-@pytest.fixture
-def counted() -> Iterator[dict[str, int]]:
-    """Return the sums of the metrics by name."""
-    with counting_metrics() as sums:
-        yield sums.setdefault("vu-mi", {})
 
 
 def removal(badge_id: str = BADGE, mark: int = MARK, removed_at: float = 0) -> MarkerRemoval:

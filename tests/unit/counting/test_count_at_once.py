@@ -17,7 +17,6 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Update, Write
 from chalicelib.ulids import earliest
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import (
     AT_NOON,
@@ -36,11 +35,6 @@ from simulation.views import (
 )
 
 TODAY = "2026-03-14"
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def count(table: Table, views: Iterable[View], badge_id: str = BADGE, now: float = NOON) -> int:

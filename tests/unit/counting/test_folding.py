@@ -48,11 +48,6 @@ AFTER_GRACE = NOON + 900
 MIDNIGHT = AT_NOON + 12 * HOUR * 1000
 
 
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
-
-
 def fold_at(table: Table, now: Seconds, mark: WholeSeconds = MARK, badge_id: str = BADGE) -> int:
     return BadgeFold(counting(table, now), badge_id).fold(mark)
 

@@ -13,18 +13,12 @@ from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import NotStoredError, Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
 from vumi.storage.table import SqliteTable
 
 MARKER = keys.marker(BADGE, int(NOON) + 300)
 """The marker of the window that begins at noon."""
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def live(table: Table, badge_id: str = BADGE) -> list[str]:

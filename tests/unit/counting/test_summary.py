@@ -9,11 +9,9 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Day, Hour, Summary, hour_of, read
 from chalicelib.storage.items import Item, Value
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Put, Update
 from chalicelib.units import to_milliseconds
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.views import BADGE, days, in_time_zone, put_summary, summary
 from vumi.storage.table import SqliteTable
 
@@ -21,11 +19,6 @@ TODAY = "2026-03-14"
 TODAY_AT_12 = Hour(TODAY, 12)
 YESTERDAY = Hour("2026-03-13", 23)
 TOMORROW = Hour("2026-03-15", 0)
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def stored(table: SqliteTable, **attributes: Value) -> Summary:

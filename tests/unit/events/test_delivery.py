@@ -24,7 +24,6 @@ from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable
@@ -35,11 +34,6 @@ SCHEDULE = (5, 600)
 OK = DeliveryResult(code=200)
 REFUSED = DeliveryResult(code=500, error="status 500")
 GONE = DeliveryResult(code=410, error="status 410", is_final=True)
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 class World:

@@ -26,11 +26,6 @@ from simulation.scheduled_events import AT, an_event
 from tests.profile import cases
 
 
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
-
-
 def accept(table: Table, number: int, at: int | None = None) -> Event:
     event = an_event(f"e{number}", AT + number if at is None else at)
     return schedule.accept(event, table, FakeQueue(), AT).event

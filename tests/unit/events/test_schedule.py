@@ -23,17 +23,11 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Update, Write
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
 from simulation.tables import FaultyTable
 
 CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 @pytest.mark.parametrize(

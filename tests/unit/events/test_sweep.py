@@ -50,11 +50,6 @@ MINUTE = 60_000
 AHEAD = AHEAD_SECONDS * 1000
 
 
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
-
-
 def accept(table: Table, *times: int, name: str = "e") -> None:
     for number, at in enumerate(times):
         schedule.accept(an_event(f"{name}{number}", at), table, FakeQueue(), AT)

@@ -20,18 +20,12 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, store, summary
 from vumi.operate import kinds
 
 LATER = NOON + 3_600
 LOST = UnavailableError("no answer")
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def visit(table: Table, badge_id: str = BADGE, now: float = NOON) -> None:

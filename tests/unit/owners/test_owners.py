@@ -57,11 +57,6 @@ OWN_DIGEST = tokens.digest(OWN_SECRET)
 TOMBSTONE = WINDOWS.retention + 7 * DAY
 
 
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
-
-
 def claim(table: Table, badge_id: str = BADGE, base: int = 0, now: float = NOON) -> str:
     return claiming.claim(table, badge_id, base, now).secret
 

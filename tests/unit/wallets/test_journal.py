@@ -16,16 +16,10 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.journal import PAGE, Page
 from chalicelib.wallets.wallet import Entry, Posting, PostingOutcome, PostingResult
 from simulation.clocks import NOON, ulid_of
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable
 
 A, B = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 EMPTY = Page([], "")
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def entry(number: int) -> Entry:

@@ -37,18 +37,12 @@ from chalicelib.wallets.wallet import (
     wallet,
 )
 from simulation.clocks import NOON, ulid_of
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)
 NOBODY = "7" * 26
 """A valid id of no wallet."""
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 class Bank:
