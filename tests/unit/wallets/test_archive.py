@@ -23,7 +23,6 @@ from chalicelib.wallets.archive import (
     EntryRemoval,
     MalformedRecords,
     archive_entries,
-    archive_malformed,
 )
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation.archives import FakeArchive
@@ -240,10 +239,3 @@ def test_the_lag_of_a_batch_is_that_of_its_first_removal(resources: GivenResourc
     with counting_metrics() as counted:
         archive_entries([of_day(n, removed_at=at) for n, at in ages], resources)
     assert counted["vu-mi"]["archive_lag_seconds"] == 90
-
-
-def test_malformed_records_are_one_object(resources: GivenResources, kept: FakeArchive) -> None:
-    archive_malformed([{"a": 1}, {}], resources)
-    [body] = kept.objects.values()
-    assert gzip.decompress(body) == b'{"a": 1}\n{}\n'
-    archive_malformed([], GivenResources())
