@@ -194,14 +194,6 @@ def test_an_event_that_is_cancelled_or_removed_while_it_is_claimed_is_not_delive
     assert world.read().status is Status.CANCELLED
 
 
-def test_the_outcome_of_a_removed_event_is_not_written(table: Table) -> None:
-    world = World(table)
-    world.accept()
-    world.during = lambda: table.write(Delete(key("e")))
-    assert world.step()
-    assert table.get(key("e")) is None
-
-
 def test_a_failed_event_is_logged_with_its_id_and_attempts(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

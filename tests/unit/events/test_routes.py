@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from chalicelib.events import event as events
-from chalicelib.events.event import message
 from chalicelib.http import tokens
 from chalicelib.outgoing.urls import Record
 from chalicelib.settings import Settings
@@ -236,12 +235,6 @@ def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text(
     assert len(ask("GET", EVENTS).body["events"]) == 1
 
 
-def test_without_a_time_an_echo_is_due_now(resources: GivenResources, ask: Ask) -> None:
-    name = echo(ask, b"hello").body["id"]
-    assert sent(resources) == [message(name)]
-    assert ask("GET", f"{EVENTS}/{name}").body["at"] == "2026-03-14T12:00:00.000Z"
-
-
 def test_an_echo_is_text_of_any_or_no_type(ask: Ask) -> None:
     assert echo(ask, b"hello", kind="").status == 201
     refused = echo(ask, b"hello", kind="application/json")
@@ -270,19 +263,6 @@ def test_events_are_listed_by_status_in_pages(ask: Ask) -> None:
     assert ask("GET", f"{EVENTS}?status=").body == first, "an empty one is as good as none"
     wrong = ask("GET", f"{EVENTS}?status=SUCCESS&cursor={first['cursor']}")
     assert wrong.refusal == (400, "bad_request")
-
-
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ("status=active", "status: give ACTIVE, SUCCESS, ERROR, CANCELLED, not 'active'"),
-        ("cursor=x", "cursor: give the one of the page of ACTIVE before"),
-    ],
-)
-def test_a_malformed_query_of_the_list_is_refused(ask: Ask, query: str, named: str) -> None:
-    refused = ask("GET", f"{EVENTS}?{query}")
-    assert refused.refusal == (400, "bad_request")
-    assert refused.says.startswith(named)
 
 
 # ---- badges
