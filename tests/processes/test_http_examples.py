@@ -1,39 +1,27 @@
-"""The examples of the calls in the documents, each sent to a real server.
-
-Chalice's client for tests sends them to the Chalice app too, which answers the whole table.
-"""
+"""The examples of the calls in the documents, each sent to a real server."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
-from chalice.test import Client
 
-from app import app
 from chalicelib import description
 from chalicelib.api import TABLE
-from chalicelib.aws import resources
-from chalicelib.counting.view import ViewMessages
 from chalicelib.http import tokens
-from chalicelib.settings import Settings
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
 from simulation.tokens import store_token
 from tests import checkers
 from tests.http_reference import DOCS, HOST, PAGES, START, Call, calls
-from tests.processes.server import running
+from tests.processes.server import Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
@@ -46,9 +34,12 @@ DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)
 FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWallet", "makeEvent")
 """Calls that make what others show."""
-SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
+SETTINGS = {
+    "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
+    "WEBHOOK_ALLOW": "127.0.0.0/8",
+    "PUBLIC_TOP": "me.example/*",
+}
 """They allow webhooks to this machine alone, where nothing receives them."""
-ONE_MACHINE_ONLY = "getTop"
 LAST = ("cancelEvent", "deleteBadge")
 AGAIN = "deleteBadgeByQuery"
 """Deletes the same badge again, which has the same answer."""
@@ -90,43 +81,11 @@ def in_order(example: Example) -> int:
     return 1 + [*LAST, AGAIN].index(example.name) if example.name in (*LAST, AGAIN) else 0
 
 
-class Host(Protocol):
-    """A server that answers the table of routes."""
-
-    def request(
-        self,
-        path: str,
-        method: str = "GET",
-        body: str | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> tuple[int, Any, bytes]:
-        """Return the status, the headers and the body of an answer."""
-
-
-class ChaliceHost:
-    """The Chalice app, called by `chalice.test.Client`."""
-
-    def __init__(self) -> None:
-        self._client = Client(app)
-
-    def request(
-        self,
-        path: str,
-        method: str = "GET",
-        body: str | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> tuple[int, Any, bytes]:
-        """Send a request. Chalice returns a picture only if `Accept` begins with its type."""
-        sent = {"Accept": "image/png", **headers}
-        answer = self._client.http.request(method, path, sent, (body or "").encode())
-        return answer.status_code, answer.headers, answer.body
-
-
 @dataclass
 class Reader:
     """A person who sends the examples with their own host, tokens and ids."""
 
-    server: Host
+    server: Server
     own: dict[str, str] = field(default_factory=dict)
 
     def send(self, example: Example) -> tuple[int, str, Any]:
@@ -158,41 +117,19 @@ def keys(part: Any) -> Any:
     return {name: keys(inner) for name, inner in part.items()} if isinstance(part, dict) else None
 
 
-@contextmanager
-def one_machine(folder: Path) -> Iterator[Host]:
-    with running(folder, **SETTINGS, PUBLIC_TOP="me.example/*") as server:
-        with closing(Database(folder / FILE)) as database:
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    with running(tmp_path, **SETTINGS) as server:
+        with closing(Database(tmp_path / FILE)) as database:
             store_token(SqliteTable(database), USERS_TOKEN, A_USER)
-        yield server
-
-
-@contextmanager
-def chalice_app(_: Path) -> Iterator[Host]:
-    table, settings = (
-        MemoryTable(),
-        Settings.from_environment({**SETTINGS, "HAS_WEBHOOK_SECRETS": "true"}),
-    )
-    store_token(table, USERS_TOKEN, A_USER)
-    queue = FakeQueue()
-    resources.use(GivenResources(table, ViewMessages(queue), queue, queue, settings=settings))
-    try:
-        yield ChaliceHost()
-    finally:
-        resources.use(None)
-
-
-@pytest.fixture(params=[one_machine, chalice_app])
-def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
-    with request.param(tmp_path) as server:
         reader = Reader(server, {"Bearer TOKEN": f"Bearer {TOKEN}"})
         reader.own["https://example.com/hook"] = "https://127.0.0.1:1/hook"
         tomorrow = datetime.now(UTC) + timedelta(days=1)
         reader.own["2026-12-24T18:00:00Z"] = tomorrow.isoformat()
         reader.own["1767225600.5"] = str(tomorrow.timestamp())
-        body = json.dumps({"user_id": "8a3d4c1e-0f52-4f0e-9d0b-1c7e5a2b9f60"})
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        _, _, wallet = server.request("/api/v1/wallets", "POST", body, headers)
-        reader.own[ANOTHER] = json.loads(wallet)["id"]
+        user = {"user_id": "8a3d4c1e-0f52-4f0e-9d0b-1c7e5a2b9f60"}
+        _, wallet = server.ask("POST", "/api/v1/wallets", user, TOKEN)
+        reader.own[ANOTHER] = wallet["id"]
         yield reader
 
 
@@ -211,9 +148,6 @@ def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
     examples = sorted(read_examples(), key=in_order)
     assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
     for example in examples:
-        if example.name == ONE_MACHINE_ONLY and isinstance(reader.server, ChaliceHost):
-            assert reader.send(example)[0] == 404
-            continue
         answer = ask(reader, example)
         if example.answer is not None and example.name != "getDescription":
             assert keys(answer) == keys(example.answer), example.curl

@@ -1,15 +1,15 @@
-"""Fixtures: one SQLite file for the tests of the embedded engine, and no request under way."""
+"""Fixtures: a table in memory, the sums of metrics, and no request under way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from chalicelib import telemetry
-from vumi.storage.database import FILE, Database
-from vumi.storage.table import SqliteTable
+from chalicelib.storage.ports import Table
+from simulation.logs import counting_metrics
+from simulation.memory_table import MemoryTable
 
 
 def pytest_runtest_setup() -> None:
@@ -18,17 +18,12 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / FILE
+def table() -> Table:
+    return MemoryTable()
 
 
 @pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path)
-    yield database
-    database.close()
-
-
-@pytest.fixture
-def table(database: Database) -> SqliteTable:
-    return SqliteTable(database)
+def counted() -> Iterator[dict[str, int]]:
+    """Return the sums of the metrics by name."""
+    with counting_metrics() as sums:
+        yield sums.setdefault("vu-mi", {})

@@ -1,4 +1,4 @@
-"""The documents: each link leads to what it names, also in the site."""
+"""The documents: each link leads to what it names, also in the site, which loads nothing else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from docs.site.built import faults
 from docs.site.staging import GROUP, HOME, NAMED, relink
 from tests.markdown_links import anchors, links
 
@@ -97,3 +98,29 @@ def test_a_wrong_link_is_found(link: str) -> None:
 )
 def test_a_link_leads_to_the_place_in_the_site(path: str, text: str, staged: str) -> None:
     assert relink(path, text)[0] == staged
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.html", '<script src="https://cdn.example/a.js"></script>', "loads https"),
+        ("a.html", '<img srcset="//cdn.example/a.png 2x">', "loads //cdn"),
+        ("a.html", '<link rel="preconnect" href="https://fonts.example/">', "loads https"),
+        ("a.css", "a { background: url(//cdn.example/a.png) }", "loads //cdn"),
+        ("a.html", '<img src="pictures/a.svg">', "misses pictures/a.svg"),
+        ("a.js", "HERE/sources/a", "names the folder"),
+    ],
+)
+def test_a_file_that_loads_from_elsewhere_or_names_the_machine_is_refused(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    (tmp_path / name).write_text(text.replace("HERE", str(tmp_path.parent)))
+    [fault] = faults(tmp_path)
+    assert fault.startswith(f"{tmp_path / name}: {said}")
+
+
+def test_links_and_own_files_are_allowed(tmp_path: Path) -> None:
+    (tmp_path / "a.js").touch()
+    text = '<a href="https://example.com">followed by hand</a><script src="a.js"></script>'
+    (tmp_path / "a.html").write_text(f"{text}<pre>&lt;img src='https://a.example/a.svg'&gt;</pre>")
+    assert [*faults(tmp_path)] == []

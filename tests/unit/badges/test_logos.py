@@ -1,4 +1,4 @@
-"""The logos of a badge: their names and their colours."""
+"""The logos of a badge: those that are included, their names and their colours."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import colors, logos
+from chalicelib.badges import logos as included
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
+from tests.logos import LICENCES, OF_PACKAGE, WANTED
 
 MAX_DATA = 200_000
 COMMON_COLORS = ("fcfcfc", "black", "white", "navy", "purple", "teal", "gold", "tomato", "skyblue")
@@ -151,3 +153,11 @@ def test_every_logo_is_visible_on_every_common_colour(background: str) -> None:
 def test_a_logo_of_any_colour_is_visible_on_any_background(brand: bytes, background: bytes) -> None:
     fill = Logo(f"#{brand.hex()}", "").fill_on(f"#{background.hex()}")
     assert colors.contrast(fill, f"#{background.hex()}") >= logos.VISIBLE
+
+
+def test_the_included_logos_are_the_wanted_ones() -> None:
+    """`make logos` needs npm, so this compares names and licences alone."""
+    refused = {name for name in WANTED.split() if included.find_refused_licence(name)}
+    assert set(included.names()) == {*WANTED.split()} - refused
+    assert not {included.licences()[name] for name in refused} & LICENCES
+    assert OF_PACKAGE not in included.licences().values()

@@ -36,15 +36,6 @@ def reported(verdict: Verdict = CLEAN, inputs: int = 7, **other: Any) -> Report:
     return report("s", replace(SURVIVED, **other), inputs, verdict)
 
 
-def test_a_run_without_an_error_shows_its_load_and_its_faults() -> None:
-    """6 hits in 2 s are 3 per second."""
-    text = str(reported())
-    rows = {" ".join(line.split()) for line in text.splitlines()}
-    assert "| load held, hits a second | 3 |" in rows
-    assert "| killed with SIGKILL and started again | 3 |" in rows
-    assert "FAILED" not in text
-
-
 @pytest.mark.parametrize(
     ("found", "says"),
     [

@@ -8,12 +8,10 @@ from bench.metered_table import item_bytes
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import Count, page_size
-from chalicelib.counting.summary import Day, Summary
 from chalicelib.counting.view import View, ViewMessages
 from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Value
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.ulids import earliest, latest
 from simulation.clocks import NOON
@@ -25,7 +23,6 @@ from simulation.views import (
     BADGE,
     WINDOWS,
     counting,
-    fold,
     put_summary,
     put_views,
     shown,
@@ -36,11 +33,6 @@ from vumi.storage.table import SqliteTable
 
 PAGE = page_size(MemoryTable(), BADGE)
 """Items of the badge that one read unit reads: its summary and 64 views, say."""
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def read(table: SqliteTable, badge_id: str = BADGE) -> tuple[Count, list[str]]:
@@ -55,11 +47,6 @@ def many(table: SqliteTable, amount: int, at: int = AT_NOON) -> None:
 
 
 # ---- what it shows
-
-
-def test_a_new_badge_shows_0(table: SqliteTable) -> None:
-    assert read(table) == (Count(Summary(BADGE), live=0, newest=[], is_new=True), ["query"])
-    assert shown(table) == 0
 
 
 def test_a_badge_shows_its_base_its_count_and_its_live_views(table: SqliteTable) -> None:
@@ -118,13 +105,6 @@ def test_an_alias_is_followed_once_with_the_day_that_is_asked_for(table: SqliteT
 # ---- how it is read
 
 
-def test_the_hours_of_the_day_are_not_read(table: SqliteTable) -> None:
-    """A visitor would wait until they are decoded, and sees nothing of them."""
-    put_summary(table, count=7, today={"day": "2026-03-14", "h12": 7})
-    count, _ = read(table)
-    assert (count.shown, count.summary.today) == (7, Day())
-
-
 def bytes_of_page(badge_id: str, items: int) -> int:
     """Return the bytes of the largest page of so many items of a badge."""
     most: dict[str, Value] = {f"h{hour:02}": 99_999_999 for hour in range(24)}
@@ -165,17 +145,6 @@ def test_only_a_page_full_of_live_views_is_followed_by_a_count(
     assert reads == ["query"] if more < 0 else ["query", "count"]
 
 
-@pytest.mark.parametrize("folded", [1, 1_000])
-@pytest.mark.parametrize("live", [0, 1, PAGE - 2])
-def test_folded_views_are_no_reason_for_a_count(table: SqliteTable, folded: int, live: int) -> None:
-    put_summary(table, count=folded, watermark=AT_NOON - 1)
-    many(table, folded, AT_NOON - folded)
-    many(table, live)
-    count, reads = read(table)
-    assert (count.live, count.shown) == (live, folded + live)
-    assert reads == ["query"]
-
-
 def test_a_count_counts_live_views_only(table: SqliteTable) -> None:
     put_summary(table, count=300, watermark=AT_NOON - 1)
     many(table, 300, AT_NOON - 300)
@@ -200,12 +169,6 @@ def test_a_badge_counts_8000_live_views_and_is_read_no_further(
 
 def make_view(table: SqliteTable, now: float) -> View:
     return badge_count.read(table, BADGE).view(WINDOWS, now)
-
-
-def test_a_view_has_the_time_of_the_clock(table: SqliteTable) -> None:
-    one = make_view(table, NOON + 0.25)
-    assert (one.badge_id, one.milliseconds) == (BADGE, AT_NOON + 250)
-    assert one.ulid != make_view(table, NOON + 0.25).ulid
 
 
 @pytest.mark.parametrize(
@@ -291,16 +254,6 @@ def test_the_oldest_view_of_the_page_tells_whether_a_fold_is_overdue(
     put_summary(table, count=1)
     many(table, PAGE, AT_NOON + oldest - 1)
     assert make_view(table, NOON + 900).fold is fold
-
-
-def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
-    many(table, HOT - 1)
-    assert not make_view(table, NOON).fold
-    many(table, HOT)
-    assert make_view(table, NOON).fold
-    many(table, HOT + 1)
-    assert fold(table, NOON + 900) == HOT + 1
-    assert not make_view(table, NOON + 900).fold
 
 
 # ---- taking it

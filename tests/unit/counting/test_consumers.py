@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,13 +11,10 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.counting.view import View
-from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON, Clock
-from simulation.logs import counting_metrics, logged_events
-from simulation.memory_table import MemoryTable
+from simulation.logs import logged_events
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
 from simulation.views import AT_NOON, BADGE, shown, summary, ulid, view
@@ -27,11 +24,6 @@ from vumi.storage.table import SqliteTable
 MARK = int(NOON) + 300
 """The end of the window that begins at noon, in seconds."""
 AFTER_GRACE = MARK + 600.0
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 @dataclass
@@ -44,13 +36,6 @@ class World(GivenResources):
 @pytest.fixture
 def world(table: SqliteTable) -> World:
     return World(table=table)
-
-
-@pytest.fixture
-def counted() -> Iterator[dict[str, int]]:
-    """Return the sums of the metrics by name."""
-    with counting_metrics() as sums:
-        yield sums.setdefault("vu-mi", {})
 
 
 def removal(badge_id: str = BADGE, mark: int = MARK, removed_at: float = 0) -> MarkerRemoval:
@@ -77,20 +62,6 @@ def test_views_are_put_counted_or_returned_by_their_age(
     assert counted == {"views_put": 2, "views_waiting": 1, "views_folded_early": 0}
     assert logged_events(caplog) == []
     assert (shown(table), summary(table)["count"]) == (2, 1)
-
-
-def test_a_view_twice_in_a_batch_is_put_once(
-    world: World, table: SqliteTable, counted: dict[str, int]
-) -> None:
-    assert store_views([view(), view()], world) == set()
-    assert (shown(table), counted["views_put"]) == (1, 1)
-
-
-def test_the_settings_say_how_old_a_young_view_may_be(world: World, table: SqliteTable) -> None:
-    world.settings = Settings(view_window_seconds=1, grace_seconds=2, retention_seconds=9)
-    young, waits = view(AT_NOON - 1_000), view(AT_NOON - 1_001)
-    assert store_views([young, waits], world) == {waits}
-    assert table.get(keys.marker(BADGE, int(NOON))) is not None
 
 
 def test_a_view_that_is_not_stored_is_returned_and_logged_with_its_reason(
@@ -246,16 +217,6 @@ def test_the_removals_of_badges_that_take_no_marker_either_are_delivered_again(
     world.table = table
     assert fold_badges(removals[1:], world) == []
     assert [summary(table, badge)["count"] for badge in "abc"] == [1, 1, 1]
-
-
-def test_views_that_were_folded_are_counted_though_the_marker_is_not_put_again(
-    world: World, table: SqliteTable, counted: dict[str, int]
-) -> None:
-    world.clock.now = AFTER_GRACE - 1
-    put_items(table, AT_NOON - 1, AT_NOON + 1)
-    world.table = FaultyTable(table, before_write=refusing(keys.marker(BADGE, MARK).pk))
-    assert fold_badges([removal()], world) == [removal()]
-    assert counted["views_folded"] == 1
 
 
 def test_the_lag_of_a_batch_is_that_of_its_first_removal(

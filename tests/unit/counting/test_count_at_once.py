@@ -8,17 +8,16 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.counting import count_at_once, keys
-from chalicelib.counting.count_at_once import AT_ONCE, HOT_SECONDS, TRIES
+from chalicelib.counting.count_at_once import HOT_SECONDS, TRIES
 from chalicelib.counting.summary import HOURS, hour_of
 from chalicelib.counting.view import View
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailedError, Update, Write
+from chalicelib.storage.writes import Update, Write
 from chalicelib.ulids import earliest
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once, raising
+from simulation.tables import FaultyTable, once
 from simulation.views import (
     AT_NOON,
     BADGE,
@@ -36,11 +35,6 @@ from simulation.views import (
 )
 
 TODAY = "2026-03-14"
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def count(table: Table, views: Iterable[View], badge_id: str = BADGE, now: float = NOON) -> int:
@@ -100,12 +94,6 @@ def test_a_view_that_is_delivered_again_is_counted_once(table: Table) -> None:
     assert summary(table)["today"] == {"day": TODAY, "h12": 3}
 
 
-def test_no_views_are_no_write(table: Table) -> None:
-    watched = FaultyTable(table)
-    assert count(watched, []) == 0
-    assert watched.written == []
-
-
 @pytest.mark.parametrize("amount", [98, 99, 250])
 def test_up_to_98_views_share_a_transaction(table: Table, amount: int) -> None:
     watched = FaultyTable(table)
@@ -113,13 +101,6 @@ def test_up_to_98_views_share_a_transaction(table: Table, amount: int) -> None:
     sizes = [98] * (amount // 98) + ([amount % 98] if amount % 98 else [])
     assert [len(writes) for writes in watched.written] == [size + 1 for size in sizes]
     assert summary(table)["count"] == amount
-
-
-def test_98_views_of_another_name_fit_into_a_transaction_of_100_writes(table: Table) -> None:
-    put_summary(table, "mona", alias=BADGE)
-    watched = FaultyTable(table)
-    assert count(watched, [view(AT_NOON, n, "mona") for n in range(AT_ONCE)], "mona") == AT_ONCE
-    assert [len(writes) for writes in watched.written] == [100]
 
 
 def test_a_view_that_is_in_the_table_is_left_to_the_fold(table: Table) -> None:
@@ -272,9 +253,3 @@ def test_a_count_that_is_always_overtaken_fails_and_counts_nothing(table: Table)
         count(overtaken, views(2))
     assert len(overtaken.written) == TRIES
     assert "count" not in summary(table)
-
-
-def test_the_last_try_may_succeed(table: Table) -> None:
-    failed = ConditionFailedError({0: None})
-    lucky = FaultyTable(table, before_write=raising(*[failed] * (TRIES - 1)))
-    assert count(lucky, views(2)) == 2

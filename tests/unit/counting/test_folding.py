@@ -15,7 +15,7 @@ from chalicelib.counting.view import View
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value, number
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
+from chalicelib.storage.writes import Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -48,38 +48,11 @@ AFTER_GRACE = NOON + 900
 MIDNIGHT = AT_NOON + 12 * HOUR * 1000
 
 
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
-
-
 def fold_at(table: Table, now: Seconds, mark: WholeSeconds = MARK, badge_id: str = BADGE) -> int:
     return BadgeFold(counting(table, now), badge_id).fold(mark)
 
 
-def live(table: Table, badge_id: str = BADGE) -> int:
-    return table.count(
-        keys.partition(badge_id), first=keys.VIEW, last=keys.VIEW + "Z", limit=99_999
-    )
-
-
 # ---- what it does
-
-
-def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark() -> None:
-    table = MemoryTable()
-    put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 299_999)
-    assert fold_at(table, AFTER_GRACE) == 3
-    assert summary(table) == {
-        "count": 3,
-        "watermark": AT_MARK,
-        "today": {"day": TODAY, "h12": 3},
-        "version": 1,
-        "created": int(AFTER_GRACE),
-    }
-    assert live(table) == 3
-    assert shown(table) == 3
-    assert fold_at(table, AFTER_GRACE) == 0
 
 
 def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable) -> None:
@@ -120,15 +93,6 @@ def test_a_fold_of_one_day_is_one_write_of_one_item(table: MemoryTable) -> None:
     assert not write.add  # sent again after a lost answer, it changes nothing
 
 
-@pytest.mark.parametrize(("place", "counted"), [(-300_000, 1), (-1, 1), (0, 1), (1, 0)])
-def test_views_up_to_the_mark_are_folded_and_later_ones_stay_live(
-    table: MemoryTable, place: int, counted: int
-) -> None:
-    put_views(table, AT_MARK + place)
-    assert fold_at(table, AFTER_GRACE + 9_000) == counted
-    assert shown(table) == 1
-
-
 @pytest.mark.parametrize(("now", "counted"), [(AFTER_GRACE - 0.001, 0), (AFTER_GRACE, 1)])
 def test_no_view_is_folded_before_its_grace_is_over(
     table: MemoryTable, now: float, counted: int
@@ -146,14 +110,6 @@ def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: MemoryTable
     assert summary(table)["watermark"] == AT_MARK
     assert store(table, view(AT_MARK + 300_000), now=AFTER_GRACE) == {}
     assert shown(table) == 2
-
-
-@pytest.mark.parametrize("watermark", [0, AT_NOON])
-def test_a_fold_without_views_writes_nothing(table: MemoryTable, watermark: int) -> None:
-    put_summary(table, watermark=watermark)
-    watched = FaultyTable(table)
-    assert fold_at(watched, AFTER_GRACE) == 0
-    assert watched.written == []
 
 
 def test_a_fold_up_to_the_watermark_reads_no_view(table: MemoryTable) -> None:
@@ -362,26 +318,6 @@ def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
     assert len(raced.written) == TRIES
     assert shown(table) == 1
     assert fold_at(table, AFTER_GRACE) == 1
-
-
-def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: MemoryTable) -> None:
-    """The days are 12 steps, and one step is tried 10 times."""
-    put_views(table, *(AT_NOON + day * DAY * 1000 for day in range(12)))
-    failed = ConditionFailedError({0: None})
-    lucky = FaultyTable(table, before_write=raising(*[failed] * (TRIES - 1)))
-    assert fold(lucky, NOON + 20 * DAY) == 12
-    assert len(days(table)) == 11
-
-
-def test_a_failure_is_raised_and_earlier_steps_stay_folded(table: MemoryTable) -> None:
-    put_views(table, AT_NOON - DAY * 1000, AT_NOON)
-    faulty = FaultyTable(table, before_write=raising(None, None, UnavailableError("throttled")))
-    with pytest.raises(UnavailableError):
-        fold(faulty, AFTER_GRACE)
-    assert summary(table)["count"] == 1
-    assert shown(table) == 2
-    assert fold(table, AFTER_GRACE) == 1
-    assert summary(table)["count"] == 2
 
 
 def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable) -> None:

@@ -187,14 +187,6 @@ def test_views_that_are_counted_at_once_reach_milestones(world: World, number: i
     assert sorted(world.queued()) == sorted(event.event_id for event in world.events())
 
 
-def test_views_that_are_counted_at_once_move_on_to_the_next_milestone(world: World) -> None:
-    """The first of them makes the badge hot, and the others do not."""
-    world.set(1, 2, 3)
-    for following in (2, 3):
-        world.count(*world.hot(1))
-        assert read(world.table, BADGE).milestone == following
-
-
 def test_a_fold_of_an_alias_reaches_the_milestone_of_the_badge(world: World) -> None:
     world.set(2, 9)
     world.change(name="mona")
@@ -221,14 +213,6 @@ def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.fold()
     assert world.sent() == [10, 20]
     assert world.queued() == [event_id(BADGE, count, 0, AT_NOON) for count in (10, 20)]
-
-
-def test_a_change_of_the_base_adds_it_to_the_counted_views(world: World) -> None:
-    world.count(*world.hot(3))
-    world.set(10)
-    world.change(base=7)
-    [event] = world.events()
-    assert world.data(event) == {"id": BADGE, "milestone": 10, "count": 10}
 
 
 def test_an_event_of_a_renamed_badge_has_its_new_name(world: World) -> None:
@@ -296,14 +280,6 @@ def test_without_webhooks_a_milestone_waits_for_the_next_count(world: World) -> 
     assert world.sent() == [3]
 
 
-def test_without_webhooks_milestones_are_stored(world: World) -> None:
-    owned = finding.authenticate(world.table, BADGE, SECRET)
-    wanted = BadgeChange(milestones=(Milestone(5, URL),))
-    changing.change(world.table, owned, wanted, world.now, None)
-    assert [one.count for one in world.state().milestones] == [5]
-    assert read(world.table, BADGE).milestone == 5
-
-
 def test_a_badge_without_a_milestone_to_reach_costs_no_read_more() -> None:
     reads: list[str] = []
     plain, waiting = World(), World()
@@ -330,24 +306,10 @@ def test_a_reset_badge_reaches_its_milestones_again(world: World) -> None:
     assert (world.reached(), read(world.table, BADGE).milestone) == ([], 2)
 
 
-def test_a_reset_with_a_base_reaches_milestones_in_the_new_life(world: World) -> None:
-    world.set(5)
-    world.change(reset=True, base=7)
-    [event] = world.events()
-    assert event.event_id == event_id(BADGE, 5, read(world.table, BADGE).reset, AT_NOON)
-    assert world.data(event)["count"] == 7
-
-
 def test_a_new_milestone_is_compared_with_the_present_base(world: World) -> None:
     world.change(base=10)
     with pytest.raises(ReachedError):
         world.set(5)
-
-
-def test_a_reset_compares_new_milestones_without_the_old_base(world: World) -> None:
-    world.change(base=10)
-    world.set(1, reset=True)
-    assert (world.sent(), read(world.table, BADGE).milestone) == ([], 1)
 
 
 def test_a_milestone_that_is_set_again_stays_reached(world: World) -> None:
@@ -471,16 +433,6 @@ def test_the_milestones_of_an_earlier_owner_keep_no_claim(world: World) -> None:
     assert claiming.claim(world.table, BADGE, 0, week, digest(SECRET)).badge_id == BADGE
 
 
-def test_milestones_go_with_a_badge_that_is_handed_over(world: World) -> None:
-    world.set(2)
-    for _ in range(2):
-        changing.hand_over(world.table, BADGE, SECRET, digest(THEIRS), world.now)
-    world.take(2)
-    world.fold()
-    assert world.sent() == [2]
-    assert world.api("GET", owner=THEIRS).body["milestones"] != []
-
-
 def test_a_hand_over_does_not_undo_a_milestone_that_is_reached_meanwhile(world: World) -> None:
     world.set(2)
     world.take(2)
@@ -533,15 +485,6 @@ def test_a_url_that_may_not_be_called_is_refused(world: World, url: str) -> None
     refused = world.api("PATCH", {"milestones": [{"count": 5, "url": url}]})
     assert refused.refusal == (400, "bad_request")
     assert world.state().milestones == ()
-
-
-def test_the_event_of_a_milestone_has_a_possible_id() -> None:
-    times = (10**15, 10**15)
-    one = event_id("\N{DUCK}" * 200, 10**15, *times)
-    assert key(one).pk.isascii()
-    assert len(one) == 42
-    others = ((10**15, 1, 10**15), (10**15, 10**15, 1), (1, *times))
-    assert one not in {event_id("\N{DUCK}" * 200, *other) for other in others}
 
 
 def test_a_claim_ends_the_milestones_of_an_owner_before(world: World) -> None:

@@ -13,18 +13,12 @@ from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import NotStoredError, Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
 from vumi.storage.table import SqliteTable
 
 MARKER = keys.marker(BADGE, int(NOON) + 300)
 """The marker of the window that begins at noon."""
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def live(table: Table, badge_id: str = BADGE) -> list[str]:
@@ -75,12 +69,6 @@ def test_an_old_view_is_counted_at_once(table: SqliteTable, age: float) -> None:
     assert table.get(MARKER) is None
 
 
-def test_a_hot_view_is_counted_at_once_whatever_its_age(table: SqliteTable) -> None:
-    for age in (0.0, 600.0):
-        assert store(table, view(hot=True), now=NOON + age) == {}
-    assert (live(table), summary(table)["count"]) == ([], 1)
-
-
 def test_only_the_first_view_of_a_window_has_a_marker_put(table: SqliteTable) -> None:
     watched = FaultyTable(table)
     assert store(watched, view(first=False)) == {}
@@ -104,13 +92,6 @@ def test_a_batch_puts_each_marker_once_and_before_all_views(table: SqliteTable) 
     markers, views = [[key_of(item).sk for item in items] for items in watched.put]
     assert markers == ["WINDOW"] * 3
     assert views == [keys.VIEW + one.ulid for one in batch]
-
-
-def test_no_views_are_no_calls(table: SqliteTable) -> None:
-    reads: list[str] = []
-    watched = FaultyTable(table, before_read=reads.append)
-    assert store(watched) == {}
-    assert (watched.put, watched.written, reads) == ([], [], [])
 
 
 def losing(table: Table, *sort_keys: str) -> Callable[[Sequence[Item]], None]:

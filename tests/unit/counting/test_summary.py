@@ -9,11 +9,9 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Day, Hour, Summary, hour_of, read
 from chalicelib.storage.items import Item, Value
-from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Put, Update
 from chalicelib.units import to_milliseconds
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.views import BADGE, days, in_time_zone, put_summary, summary
 from vumi.storage.table import SqliteTable
 
@@ -21,11 +19,6 @@ TODAY = "2026-03-14"
 TODAY_AT_12 = Hour(TODAY, 12)
 YESTERDAY = Hour("2026-03-13", 23)
 TOMORROW = Hour("2026-03-15", 0)
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def stored(table: SqliteTable, **attributes: Value) -> Summary:
@@ -41,11 +34,6 @@ def in_hour(views: int, hour: Hour = TODAY_AT_12) -> dict[Hour, int]:
 def write(table: SqliteTable, update: Update | Put | Check | None) -> None:
     assert update is not None
     table.write(update)
-
-
-def test_an_id_without_a_summary_has_one_of_zeros(table: SqliteTable) -> None:
-    assert read(table, BADGE) == Summary(BADGE) == Summary.of(BADGE, {})
-    assert read(table, BADGE).today == Day("", {})
 
 
 def test_a_summary_has_each_attribute_of_its_item(table: SqliteTable) -> None:
@@ -123,12 +111,6 @@ def test_views_of_an_earlier_day_are_in_the_first_hour_of_the_day_they_are_added
     assert day.attributes == {"h00": 5, "h12": 5, "h13": 5}
 
 
-def test_a_write_raises_the_version_by_one(table: SqliteTable) -> None:
-    for version in (1, 2, 3):
-        write(table, read(table, BADGE).update(NOON + version, {"base": 5}))
-        assert summary(table) == {"base": 5, "version": version, "created": int(NOON) + 1}
-
-
 @pytest.mark.parametrize("version", [0, 4])
 def test_a_write_succeeds_only_without_another_write_since_the_read(
     table: SqliteTable, version: int
@@ -158,26 +140,6 @@ def test_a_write_removes_the_named_attributes_and_the_ttl_of_a_tombstone(
     assert summary(table)["ttl"] == 9
 
 
-def test_counted_views_are_added_to_the_count_and_to_the_day(table: SqliteTable) -> None:
-    before = stored(table, count=40, base=7, today={"day": TODAY, "h11": 1, "h12": 2}, version=1)
-    write(table, before.add_views(NOON, {**in_hour(3), YESTERDAY: 1}, watermark=99))
-    assert summary(table) == {
-        "count": 40 + 4,
-        "base": 7,
-        "today": {"day": TODAY, "h00": 1, "h11": 1, "h12": 2 + 3},
-        "watermark": 99,
-        "version": 2,
-        "created": int(NOON),
-    }
-
-
-def test_the_first_view_begins_a_day(table: SqliteTable) -> None:
-    new = read(table, BADGE)
-    assert new.finished_day(in_hour(1)) is None
-    write(table, new.add_views(NOON, in_hour(1)))
-    assert summary(table)["today"] == {"day": TODAY, "h12": 1}
-
-
 def test_views_of_a_new_day_finish_the_day_before(table: SqliteTable) -> None:
     """The finished day is stored as the summary has it, of the life and version it has."""
     before = stored(table, count=9, today={"day": TODAY, "h12": 2}, version=6, reset=3)
@@ -186,19 +148,6 @@ def test_views_of_a_new_day_finish_the_day_before(table: SqliteTable) -> None:
     assert days(table) == {TODAY: {"views": 2, "h12": 2, "version": 6, "reset": 3}}
     after = summary(table)
     assert (after["count"], after["today"]) == (14, {"day": "2026-03-15", "h00": 5})
-
-
-@pytest.mark.parametrize("hour", [TODAY_AT_12, YESTERDAY])
-def test_views_of_today_or_of_before_finish_no_day(table: SqliteTable, hour: Hour) -> None:
-    before = stored(table, today={"day": TODAY, "h12": 2})
-    assert before.finished_day(in_hour(5, hour)) is None
-    assert before.day_with(in_hour(5, hour)) == before.today
-
-
-def test_a_day_without_views_is_not_stored(table: SqliteTable) -> None:
-    """As the day of a reset has none until one comes."""
-    before = stored(table, today={"day": TODAY})
-    assert before.finished_day(in_hour(1, TOMORROW)) is None
 
 
 @pytest.mark.parametrize(("there", "is_stored"), [(None, True), (5, True), (6, True), (7, False)])

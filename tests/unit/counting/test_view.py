@@ -118,14 +118,6 @@ def test_an_error_names_the_value_that_is_wrong(name: str, value: object) -> Non
     assert repr(value) in str(malformed.value)
 
 
-@pytest.mark.parametrize("missing", ["id", "view", "first", "hot"])
-def test_a_message_without_one_of_its_fields_is_malformed(missing: str) -> None:
-    fields = json.loads(message())
-    del fields[missing]
-    with pytest.raises(MalformedError, match=missing):
-        View.from_message(json.dumps(fields))
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(ULID_AT_NOON),
     lambda parts: st.lists(parts) | st.dictionaries(st.text(), parts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
-from simulation.logs import counting_metrics, logged_events
+from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -39,13 +39,6 @@ class World(GivenResources):
 @pytest.fixture
 def world() -> World:
     return World(table=MemoryTable())
-
-
-@pytest.fixture
-def counted() -> Iterator[dict[str, int]]:
-    """Return the sums of the metrics by name."""
-    with counting_metrics() as sums:
-        yield sums.setdefault("vu-mi", {})
 
 
 @dataclass

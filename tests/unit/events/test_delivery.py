@@ -24,7 +24,6 @@ from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable
@@ -35,11 +34,6 @@ SCHEDULE = (5, 600)
 OK = DeliveryResult(code=200)
 REFUSED = DeliveryResult(code=500, error="status 500")
 GONE = DeliveryResult(code=410, error="status 410", is_final=True)
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 class World:
@@ -198,14 +192,6 @@ def test_an_event_that_is_cancelled_or_removed_while_it_is_claimed_is_not_delive
         assert not world.step()
         assert world.delivered == []
     assert world.read().status is Status.CANCELLED
-
-
-def test_the_outcome_of_a_removed_event_is_not_written(table: Table) -> None:
-    world = World(table)
-    world.accept()
-    world.during = lambda: table.write(Delete(key("e")))
-    assert world.step()
-    assert table.get(key("e")) is None
 
 
 def test_a_failed_event_is_logged_with_its_id_and_attempts(

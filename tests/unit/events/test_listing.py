@@ -9,8 +9,6 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chalicelib.events import schedule
 from chalicelib.events.claims import Leases
@@ -20,15 +18,8 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import MAX_DUE, Table
 from chalicelib.storage.writes import Put
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from tests.profile import cases
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def accept(table: Table, number: int, at: int | None = None) -> Event:
@@ -52,10 +43,6 @@ def cursor(content: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
 
 
-def opened(given_cursor: str) -> Any:
-    return json.loads(base64.urlsafe_b64decode(given_cursor + "=="))
-
-
 def test_each_event_is_listed_once_in_the_order_of_its_time(table: Table) -> None:
     """100 events in eight shards: two full pages, and then the end."""
     accepted = [accept(table, number) for number in range(2 * PAGE)]
@@ -63,16 +50,6 @@ def test_each_event_is_listed_once_in_the_order_of_its_time(table: Table) -> Non
     found = [page.events for page in pages(table)]
     assert [len(events) for events in found] == [PAGE, PAGE, 0]
     assert [*chain(*found)] == accepted
-
-
-def test_a_page_has_the_events_of_one_status(table: Table) -> None:
-    for number in range(4):
-        accept(table, number)
-    schedule.cancel(table, Leases(), "e1", AT)
-    schedule.cancel(table, Leases(), "e2", AT + 5)
-    assert names(read(table, Status.ACTIVE).events) == ["e0", "e3"]
-    assert names(read(table, Status.CANCELLED).events) == ["e1", "e2"]
-    assert read(table, Status.SUCCESS).events == read(table, Status.ERROR).events == []
 
 
 def test_an_event_that_changes_its_status_between_two_pages_hides_no_other(table: Table) -> None:
@@ -116,19 +93,6 @@ def test_an_index_that_lags_shows_no_old_event(table: Table) -> None:
     assert names(read(late, Status.ACTIVE).events) == ["e0"]
 
 
-def test_a_cursor_has_its_status_and_the_place_in_each_shard(table: Table) -> None:
-    for number in range(60):
-        accept(table, number)
-    given_cursor = read(table, Status.ACTIVE).cursor
-    assert set(given_cursor) < set(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    ), "it needs no encoding in a URL"
-    status, places = opened(given_cursor)
-    assert status == "ACTIVE"
-    assert max(places.values()) == [AT + 49, "e49"]
-    assert all(batch(Status.ACTIVE, name)[-1] == shard for shard, (_, name) in places.items())
-
-
 PLACE = [AT, "e"]
 
 
@@ -162,18 +126,6 @@ def test_a_malformed_cursor_is_refused(table: Table, wrong: str) -> None:
     with pytest.raises(BadRequestError) as refusal:
         read(table, Status.ACTIVE, wrong)
     assert str(refusal.value) == "cursor: give the one of the page of ACTIVE before"
-
-
-@given(st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(),
-       lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(cursor)))  # fmt: skip
-@settings(max_examples=cases(50), deadline=None)
-def test_any_cursor_is_answered_or_refused(wrong: str) -> None:
-    table = MemoryTable()
-    try:
-        page = read(table, Status.ACTIVE, wrong)
-    except BadRequestError:
-        return
-    assert page == Page([], "")
 
 
 @pytest.mark.parametrize("places", [{}, {"0": PLACE}, {"7": [MAX_DUE, "e"]}, {"3": [0, "nobody"]}])

@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 
 from chalicelib.events import event as events
-from chalicelib.events.event import message
 from chalicelib.http import tokens
 from chalicelib.outgoing.urls import Record
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import StorageRefusedError, UnavailableError
-from chalicelib.storage.items import Item, Key
-from chalicelib.storage.writes import Update, Write
+from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 
@@ -165,13 +161,6 @@ def test_an_unknown_event_is_not_found_whatever_its_id(
     assert ask(method, target + name).refusal == (404, "not_found")
 
 
-@pytest.mark.parametrize("payload", ["\ud800", 10**300, 1e-300, None])
-def test_any_payload_is_returned_unchanged(ask: Ask, payload: object) -> None:
-    assert ask("POST", EVENTS, wanted(payload=payload)).status == 201
-    assert ask("GET", f"{EVENTS}/e").body["payload"] == payload
-    assert ask("GET", EVENTS).body["events"][0]["payload"] == payload
-
-
 # ---- URLs
 
 
@@ -246,29 +235,14 @@ def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text(
     assert len(ask("GET", EVENTS).body["events"]) == 1
 
 
-def test_without_a_time_an_echo_is_due_now(resources: GivenResources, ask: Ask) -> None:
-    name = echo(ask, b"hello").body["id"]
-    assert sent(resources) == [message(name)]
-    assert ask("GET", f"{EVENTS}/{name}").body["at"] == "2026-03-14T12:00:00.000Z"
-
-
 def test_an_echo_is_text_of_any_or_no_type(ask: Ask) -> None:
     assert echo(ask, b"hello", kind="").status == 201
     refused = echo(ask, b"hello", kind="application/json")
     assert refused.refusal == (415, "unsupported_media_type")
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "named"),
-    [
-        ("?ts=", b"hello", "ts: give seconds since 1970"),
-        ("?ts=1&ts=2", b"hello", "ts: give one, not 2"),
-    ],
-)
-def test_a_malformed_echo_is_refused(ask: Ask, query: str, text: bytes, named: str) -> None:
-    refused = echo(ask, text, query)
-    assert refused.refusal == (400, "bad_request")
-    assert refused.says.startswith(named)
+def test_an_empty_time_of_an_echo_is_not_a_missing_one(ask: Ask) -> None:
+    assert echo(ask, b"hello", "?ts=").says.startswith("ts: give seconds since 1970")
 
 
 # ---- lists
@@ -289,19 +263,6 @@ def test_events_are_listed_by_status_in_pages(ask: Ask) -> None:
     assert ask("GET", f"{EVENTS}?status=").body == first, "an empty one is as good as none"
     wrong = ask("GET", f"{EVENTS}?status=SUCCESS&cursor={first['cursor']}")
     assert wrong.refusal == (400, "bad_request")
-
-
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ("status=active", "status: give ACTIVE, SUCCESS, ERROR, CANCELLED, not 'active'"),
-        ("cursor=x", "cursor: give the one of the page of ACTIVE before"),
-    ],
-)
-def test_a_malformed_query_of_the_list_is_refused(ask: Ask, query: str, named: str) -> None:
-    refused = ask("GET", f"{EVENTS}?{query}")
-    assert refused.refusal == (400, "bad_request")
-    assert refused.says.startswith(named)
 
 
 # ---- badges
@@ -336,38 +297,3 @@ def test_a_badge_of_an_unknown_event_is_an_error_badge(ask: Ask, name: str) -> N
 
 
 # ---- failures of the storage
-
-
-class Unreadable(FaultyTable):
-    """A table that can't be read."""
-
-    failure: type[Exception] = UnavailableError
-
-    def get(self, key: Key) -> Item | None:
-        raise self.failure(f"no answer for {key}")
-
-    def query_due(self, batch: str, **_: Any) -> list[Any]:
-        raise self.failure(f"no answer for {batch}")
-
-
-def failing(_: Sequence[Write]) -> None:
-    raise StorageRefusedError("no such table")
-
-
-def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(
-    resources: GivenResources, ask: Ask
-) -> None:
-    resources.table = Unreadable(resources.table, before_write=failing)
-    for method, target, body in (
-        ("POST", EVENTS, wanted()),
-        ("POST", "/timers", timer()),
-        ("GET", EVENTS, b""),
-        ("GET", f"{EVENTS}/e", b""),
-        ("DELETE", f"{EVENTS}/e", b""),
-        ("GET", "/timers/e", b""),
-    ):
-        answer = ask(method, target, body)
-        assert answer.refusal == (503, "unavailable"), target
-        assert answer.headers["Retry-After"] == "1"
-    assert echo(ask, b"hello").refusal == (503, "unavailable")
-    assert badge(ask) == ("unavailable: try again", "red", True)

@@ -23,17 +23,11 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Update, Write
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
 from simulation.tables import FaultyTable
 
 CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 @pytest.mark.parametrize(
@@ -99,13 +93,6 @@ def test_a_repeated_request_is_the_same_event_and_is_enqueued_again(table: Table
     assert queue.bodies == [message("e")]
 
 
-def test_a_request_repeated_later_makes_no_new_event(table: Table) -> None:
-    event = an_event()
-    accept(event, table, FakeQueue(), AT)
-    table.write(Update(key("e"), values={"created": AT - 1}))
-    assert not accept(event, table, FakeQueue(), AT).is_new
-
-
 def test_a_repeated_request_for_a_finished_event_starts_nothing(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     cancel(table, Leases(), "e", AT)
@@ -152,14 +139,6 @@ def test_a_cancelled_event_leaves_the_index_and_expires(table: Table) -> None:
     item = table.get(key("e"))
     assert item is not None
     assert item["ttl"] == AT // 1000 + 30 * 86_400
-
-
-def test_a_second_cancellation_changes_nothing(table: Table) -> None:
-    accept(an_event(), table, FakeQueue(), AT)
-    cancel(table, Leases(), "e", AT)
-    before = table.get(key("e"))
-    assert cancel(table, Leases(), "e", AT + 999).status is Status.CANCELLED
-    assert table.get(key("e")) == before
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR])

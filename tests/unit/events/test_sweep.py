@@ -19,7 +19,6 @@ from chalicelib.events.event import (
     batch,
     batches,
     event_id_in,
-    key,
     message,
 )
 from chalicelib.events.schedule import DIRECT_SECONDS
@@ -44,15 +43,10 @@ from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, raising
+from simulation.tables import FaultyTable
 
 MINUTE = 60_000
 AHEAD = AHEAD_SECONDS * 1000
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def accept(table: Table, *times: int, name: str = "e") -> None:
@@ -250,18 +244,6 @@ def test_an_event_that_a_clock_ahead_took_for_overdue_is_found_in_time(
     assert found[0] == max(0, ahead - 5)
 
 
-def test_finished_and_distant_events_are_not_read(table: Table) -> None:
-    accept(table, AT, AT + 10**9)
-    schedule.cancel(table, Leases(), "e0", AT)
-    assert swept(table, AT) == {}
-
-
-def test_a_sweep_logs_the_number_of_events(table: Table) -> None:
-    swept(table, AT)
-    accept(table, AT, AT + AHEAD + 1)
-    assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == SweepResult(sent=2, overdue=1)
-
-
 def test_a_sweep_warns_only_of_overdue_events(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -305,16 +287,6 @@ def test_a_sweep_that_fails_leaves_all_events_to_the_next(table: Table, failing:
     assert set(swept(table, AT)) == {"e0"}
 
 
-def test_a_late_sweep_does_not_move_the_cursor_back(table: Table) -> None:
-    swept(table, AT + MINUTE)
-    swept(table, AT)
-    assert table.get(CURSOR) == {
-        "PK": "TIMER",
-        "SK": "SWEEP",
-        "swept": AT + MINUTE + AHEAD,
-    }
-
-
 def test_a_sweep_that_another_overtakes_does_not_move_the_cursor_back(table: Table) -> None:
     """The other sweep is two minutes later, and moves the cursor before this one does."""
     overtake = first_time(lambda _: sweep(table, FakeQueue(), AT + 2 * MINUTE))
@@ -352,21 +324,10 @@ class Endless(Stale):
         return [] if how.get("after") else super().query_due(batch, **how)
 
 
-def test_distributed_events_wait_in_the_queue_until_they_are_due() -> None:
-    queue = FakeQueue()
-    distribute((("a", AT + 1_500), ("b", AT), ("c", AT - 7)), queue, AT)
-    assert queue.bodies == [message("a") + " after 1.5 s", message("b"), message("c")]
-
-
 def test_events_sent_by_a_fast_clock_wait_as_long_as_the_queue_can() -> None:
     queue = FakeQueue()
     distribute((("a", AT + 60 * MINUTE), ("b", AT)), queue, AT)
     assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
-
-
-def test_events_that_can_not_be_enqueued_are_returned() -> None:
-    with pytest.raises(StorageError):
-        distribute((("a", 1),), FakeQueue(UnavailableError("down")), AT)
 
 
 @pytest.mark.parametrize(
@@ -402,26 +363,6 @@ def test_a_malformed_message_has_no_event(body: object) -> None:
 
 def test_a_message_names_its_event() -> None:
     assert event_id_in(message("ü-1")) == "ü-1"
-
-
-def test_a_sweep_of_a_claimed_event_does_no_harm(table: Table) -> None:
-    accept(table, AT)
-    table.write(Update(key("e0"), values={"claim": "x", "lease": AT + MINUTE, "tries": 1}))
-    assert set(swept(table, AT)) == {"e0"}
-    assert schedule.read(table, "e0").claim == "x"
-
-
-def test_an_interrupted_sweep_has_sent_the_overdue_events(table: Table) -> None:
-    """Overdue events are on their way, even if the queue fails afterwards."""
-    swept(table, AT - 3600 * 1000)
-    accept(table, AT - 40 * MINUTE, AT - MINUTE, AT, AT + MINUTE, AT + 4 * MINUTE)
-    queue = FakeQueue()
-    faulty = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
-    with pytest.raises(UnavailableError):
-        sweep(faulty, queue, AT)
-    assert set(sent(queue)) == {"e0", "e1", "e2", "e3"}
-    assert table.get(CURSOR) == {"PK": CURSOR.pk, "SK": CURSOR.sk, "swept": AT}
-    assert {"e3", "e4"} <= set(swept(table, AT))
 
 
 def test_a_sweep_usually_queries_each_shard_once(table: Table) -> None:

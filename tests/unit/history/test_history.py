@@ -28,11 +28,6 @@ NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 TODAY = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
-
-
 def read(
     table: Table,
     days: int = 3,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.http import tokens
-from chalicelib.http.authentication import authenticate
+from chalicelib.http.authentication import BEARER, authenticate
 from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Role
-from chalicelib.settings import Settings
+from chalicelib.settings import DIGEST, Settings
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
@@ -95,3 +97,15 @@ def test_a_token_of_the_settings_is_an_operators_and_needs_no_table() -> None:
     assert authenticate(f"Bearer {TOKEN}", GivenResources(settings=settings)) == Caller(
         Role.OPERATOR
     )
+
+
+def test_a_token_has_32_random_bytes_and_fits_into_a_header() -> None:
+    made = {tokens.new_token() for _ in range(100)}
+    assert len(made) == 100
+    assert {len(token) for token in made} == {43}, "32 bytes in base64 without padding"
+    assert all(BEARER.fullmatch(f"Bearer {token}") for token in made)
+
+
+def test_a_digest_is_the_sha_256_that_a_setting_takes() -> None:
+    assert tokens.digest(TOKEN) == hashlib.sha256(TOKEN.encode()).hexdigest()
+    assert DIGEST.fullmatch(tokens.digest(TOKEN))

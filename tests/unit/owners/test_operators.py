@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -14,24 +13,17 @@ from chalicelib.owners import changing, claiming, deleting, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.owners.finding import OwnedBadge
-from chalicelib.owners.proving import prepare_taking
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, store, summary
 from vumi.operate import kinds
 
 LATER = NOON + 3_600
 LOST = UnavailableError("no answer")
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def visit(table: Table, badge_id: str = BADGE, now: float = NOON) -> None:
@@ -44,12 +36,6 @@ def claim(table: Table, badge_id: str = BADGE) -> str:
 
 def rename(table: Table, name: str, badge_id: str = BADGE) -> None:
     changing.change(table, finding.look_up(table, badge_id), BadgeChange(name=name), NOON)
-
-
-def prove(table: Table, secret: str) -> None:
-    """Take a badge as a proof does that was found."""
-    prepare = partial(prepare_taking, table, name=BADGE, own_digest=digest(secret), now=NOON)
-    claiming.replace_owner(table, BADGE, prepare)
 
 
 def owner(table: Table, badge_id: str = BADGE) -> Item:
@@ -122,16 +108,6 @@ def test_a_grant_by_an_alias_is_of_the_badge(table: Table) -> None:
     assert table.get(keys.owner("mona")) is None
 
 
-def test_a_grant_ends_what_a_proof_and_a_hand_over_gave(table: Table) -> None:
-    prove(table, "a")
-    hand_over(table, "a", "b")
-    claiming.grant(table, BADGE, LATER, digest("c"))
-    owned = finding.look_up(table, BADGE)
-    assert (owned.proven, owned.previous, owned.granted) == ("", "", True)
-    prove(table, "d")
-    assert not finding.look_up(table, BADGE).granted
-
-
 def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
     lossy = FaultyTable(table, after_write=raising(LOST))
     with pytest.raises(UnavailableError):
@@ -139,12 +115,6 @@ def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
     before = owner(table)
     assert claiming.grant(table, BADGE, LATER, digest("own")).secret == ""
     assert owner(table) == before
-
-
-def test_a_granted_badge_is_never_void(table: Table) -> None:
-    claiming.grant(table, BADGE, NOON)
-    with pytest.raises(TakenError):
-        claiming.claim(table, BADGE, 0, NOON + 9 * claiming.CLAIM_SECONDS)
 
 
 def test_a_grant_does_not_compete_with_views(table: Table) -> None:
@@ -303,19 +273,6 @@ def hand_over(table: Table, secret: str, to: str, badge_id: str = BADGE) -> Owne
     return changing.hand_over(table, badge_id, secret, digest(to), NOON)
 
 
-def test_a_badge_is_handed_over_with_everything(table: Table) -> None:
-    renamed(table)
-    secret = claiming.grant(table, BADGE, NOON).secret
-    visit(table)
-    before = (shown(table), summary(table))
-    assert hand_over(table, secret, "theirs", "mona").names == (BADGE, "mona")
-    assert (shown(table), summary(table)) == before
-    assert finding.authenticate(table, BADGE, "theirs").granted
-    with pytest.raises(WrongSecretError):
-        finding.authenticate(table, BADGE, secret)
-    assert owner(table)["names"] == ["mona"]
-
-
 def test_a_repeated_hand_over_has_the_same_answer(table: Table) -> None:
     secret = claim(table)
     lossy = FaultyTable(table, after_write=raising(LOST))
@@ -328,17 +285,6 @@ def test_a_repeated_hand_over_has_the_same_answer(table: Table) -> None:
     for to in ("mine again", secret):
         with pytest.raises(WrongSecretError):
             hand_over(table, secret, to)
-
-
-def test_the_next_hand_over_ends_the_repetition_of_the_one_before(table: Table) -> None:
-    secret = claim(table)
-    hand_over(table, secret, "theirs")
-    hand_over(table, "theirs", "others'")
-    with pytest.raises(WrongSecretError):
-        hand_over(table, secret, "theirs")
-    with pytest.raises(WrongSecretError):
-        hand_over(table, secret, "others'")
-    assert finding.authenticate(table, BADGE, "others'").is_claimed
 
 
 def test_a_stranger_hands_nothing_over(table: Table) -> None:
@@ -366,14 +312,3 @@ def test_of_two_concurrent_hand_overs_one_succeeds(table: Table) -> None:
     with pytest.raises(WrongSecretError):
         hand_over(raced, secret, "second")
     assert finding.authenticate(table, BADGE, "first").is_claimed
-
-
-def test_a_change_after_a_hand_over_is_refused(table: Table) -> None:
-    """The request of the earlier owner has passed the check of the secret before."""
-    secret = claim(table)
-    owned = finding.authenticate(table, BADGE, secret)
-    hand_over(table, secret, "theirs")
-    with pytest.raises(WrongSecretError, match="octocat has another owner now"):
-        changing.change(table, owned, BadgeChange(base=5), NOON)
-    with pytest.raises(WrongSecretError):
-        deleting.delete(table, owned, NOON, WINDOWS.retention)

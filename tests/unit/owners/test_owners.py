@@ -11,8 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.milestones import Milestone
@@ -28,7 +26,6 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Delete, Put, Update, Write
-from chalicelib.ulids import new_ulid
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
@@ -47,7 +44,6 @@ from simulation.views import (
     summary,
     view,
 )
-from tests.profile import cases
 
 AHEAD = 5_000
 """Milliseconds that the end of a life is after the clock."""
@@ -55,11 +51,6 @@ LATER = NOON + 3_600
 OWN_SECRET = "a secret of the owner's own"  # noqa: S105  opens nothing but what is made here
 OWN_DIGEST = tokens.digest(OWN_SECRET)
 TOMBSTONE = WINDOWS.retention + 7 * DAY
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def claim(table: Table, badge_id: str = BADGE, base: int = 0, now: float = NOON) -> str:
@@ -137,18 +128,6 @@ def test_a_claim_leaves_only_a_digest_of_its_secret(table: Table) -> None:
     }
     assert done.secret not in json.dumps(items(table))
     assert done.secret not in repr(done)
-
-
-def test_every_claim_has_a_secret_of_its_own(table: Table) -> None:
-    secrets = {claim(table, f"badge-{place}") for place in range(20)}
-    assert len(secrets) == 20
-    assert {len(secret) for secret in secrets} == {24 * 4 // 3}  # 24 bytes as base64
-
-
-def test_a_badge_claimed_without_a_base_shows_0(table: Table) -> None:
-    claimed(table)
-    assert shown(table) == 0
-    assert summary(table) == {"created": int(NOON), "version": 1}
 
 
 @pytest.mark.parametrize(
@@ -257,13 +236,6 @@ def test_a_void_claim_is_replaced_and_its_secret_no_longer_valid(table: Table) -
     with pytest.raises(WrongSecretError):
         finding.authenticate(table, BADGE, first)
     assert shown(table) == 7
-
-
-def test_a_void_claim_is_valid_until_somebody_else_claims_the_id(table: Table) -> None:
-    owned = claimed(table)
-    change(table, owned, BadgeChange(base=3), now=NOON + 9 * WEEK)
-    with pytest.raises(TakenError):
-        claim(table, now=NOON + 10 * WEEK)
 
 
 def test_a_claim_after_a_deletion_is_void_a_week_after_itself_too(table: Table) -> None:
@@ -380,31 +352,6 @@ def test_digests_are_compared_in_constant_time() -> None:
 
 
 # ---- base and freeze
-
-
-@pytest.mark.parametrize(
-    "wanted", [BadgeChange(base=1), BadgeChange(frozen=True), BadgeChange(name="mona")]
-)
-def test_a_change_without_a_reset_leaves_the_history_and_how_long_a_badge_is_hot(
-    table: Table, wanted: BadgeChange
-) -> None:
-    owned = claimed(table)
-    assert store(table, view(hot=True)) == {}
-    before = summary(table)
-    change(table, owned, wanted)
-    assert {**before, **summary(table)} == summary(table)
-
-
-def test_a_change_of_one_thing_leaves_the_others(table: Table) -> None:
-    owned = claimed(table, base=10)
-    visit(table)
-    change(table, owned, BadgeChange(frozen=True))
-    change(table, owned, BadgeChange(base=20))
-    change(table, owned, BadgeChange(name="mona"))
-    count = badge_count.read(table, "mona")
-    assert (count.summary.frozen, count.shown, count.summary.badge_id) == (True, 21, BADGE)
-    change(table, owned, BadgeChange(reset=True))
-    assert badge_count.read(table, "mona").summary.frozen
 
 
 def test_all_is_changed_in_one_transaction(table: Table) -> None:
@@ -556,17 +503,6 @@ def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
     assert days(table) == {}
 
 
-def test_a_reset_forgets_the_base_unless_it_gives_one(table: Table) -> None:
-    owned = claimed(table, base=10)
-    visit(table, times=2)
-    change(table, owned, BadgeChange(reset=True, base=70))
-    assert shown(table) == 70
-    visit(table)
-    assert shown(table) == 70 + 1
-    change(table, owned, BadgeChange(reset=True))
-    assert shown(table) == 0
-
-
 # ---- rename
 
 
@@ -590,51 +526,6 @@ def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
             "created": int(NOON),
         }
     ]
-
-
-def test_a_view_of_the_new_name_from_before_the_rename_does_not_count_for_the_badge(
-    table: Table,
-) -> None:
-    """It was answered with the count of a badge that nobody had: it belongs to that one's life."""
-    owned = claimed(table)
-    before = look(table, NOON, "mona")
-    rename(table, owned, "mona")
-    assert store(table, before) == {}
-    assert fold(table, LATER, "mona") == 0
-    assert store(table, before, now=LATER) == {}
-    assert [shown(table, name) for name in (BADGE, "mona")] == [0, 0]
-
-
-@pytest.mark.parametrize("age", [0, 1_000])
-def test_a_view_that_was_stored_under_the_new_name_after_the_rename_counts_for_the_badge(
-    table: Table, age: int
-) -> None:
-    """Its visitor's count could not be read, so the alias was unknown."""
-    rename(table, claimed(table), "mona")
-    direct = View("mona", new_ulid(AT_NOON + AHEAD + 1))
-    assert store(table, direct, now=NOON + age) == {}
-    assert fold(table, LATER, "mona") == (0 if age else 1)
-    assert store(table, direct, now=LATER) == {}
-    assert [shown(table, name) for name in (BADGE, "mona")] == [1, 1]
-
-
-def test_a_badge_is_renamed_again_and_back_and_keeps_every_name(table: Table) -> None:
-    owned = rename(table, claimed(table), "mona", "lisa")
-    assert owned.names == (BADGE, "mona", "lisa")
-    owned = rename(table, owned, "mona")
-    assert owned.names == (BADGE, "lisa", "mona")
-    owned = rename(table, owned, BADGE)
-    assert owned.names[-1] == BADGE
-    assert owned.aliases == ["lisa", "mona"]
-    visit(table, badge_id="lisa")
-    assert [shown(table, name) for name in (BADGE, "mona", "lisa")] == [1, 1, 1]
-
-
-def test_a_name_that_it_has_begins_no_life(table: Table) -> None:
-    owned = rename(table, claimed(table), "mona")
-    before = summary(table, "mona")
-    assert rename(table, owned, BADGE, "mona").names[-1] == "mona"
-    assert summary(table, "mona") == before
 
 
 def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
@@ -713,18 +604,6 @@ def test_a_deleted_badge_leaves_a_tombstone_for_a_retention_and_a_week(table: Ta
     assert (count.shown, count.summary.frozen) == (0, False)
 
 
-def test_a_tombstone_outlives_every_view_of_its_life(table: Table) -> None:
-    """Also that of a badge whose watermark a clock has set far ahead."""
-    owned = claimed(table)
-    put_summary(table, watermark=AT_NOON + 10**9, version=1)
-    delete(table, owned)
-    tombstone = summary(table)
-    ttl, reset = tombstone["ttl"], tombstone["reset"]
-    assert isinstance(ttl, int)
-    assert isinstance(reset, int)
-    assert ttl == reset // 1000 + TOMBSTONE > WINDOWS.view_ttl(reset)
-
-
 def test_a_tombstone_ends_only_after_the_days_are_deleted(table: Table) -> None:
     """Otherwise a new life could have the days of this one."""
     secret = claim(table)
@@ -756,28 +635,6 @@ def test_the_next_write_of_a_tombstone_makes_it_stay(table: Table, what: str) ->
         rename(table, claimed(table, "hubot"), BADGE)
     assert "ttl" not in summary(table)
     assert summary(table)["reset"]
-
-
-def test_views_on_their_way_do_not_bring_a_deleted_badge_back(table: Table) -> None:
-    """Live, queued, and one that was taken by the other name while the count was unreadable."""
-    owned = rename(table, claimed(table), "mona")
-    live, queued = look(table), look(table)
-    unread = badge_count.view_of_unread("mona", NOON)
-    assert store(table, live) == {}
-    delete(table, owned)
-    assert store(table, queued, unread) == {}
-    assert (fold(table, LATER), fold(table, LATER, "mona")) == (0, 0)
-    assert [shown(table, name) for name in (BADGE, "mona")] == [0, 0]
-    visit(table, LATER, times=2)
-    assert shown(table) == 2
-
-
-def test_a_view_right_after_a_reset_counts_even_if_the_badge_cannot_be_read(table: Table) -> None:
-    owned = claimed(table)
-    change(table, owned, BadgeChange(reset=True))
-    unread = badge_count.view_of_unread(BADGE, NOON + 0.001)
-    assert store(table, unread) == {}
-    assert shown(table) == 1
 
 
 @pytest.mark.parametrize("name", [BADGE, "mona"])
@@ -834,26 +691,6 @@ def test_a_new_life_that_begins_while_a_tombstone_is_written_stays(table: Table)
 
 
 # ---- what comes in between
-
-
-def test_of_two_resets_the_later_counts(table: Table) -> None:
-    """The other reset comes between reading and writing, and has a base and a view already."""
-    owned = claimed(table)
-
-    def other() -> None:
-        change(table, owned, BadgeChange(reset=True, base=7))
-        visit(table)
-
-    change(FaultyTable(table, before_write=once(other)), owned, BadgeChange(reset=True))
-    assert (summary(table)["reset"], shown(table)) == (AT_NOON + AHEAD + 1_000, 0)
-
-
-def test_a_base_that_meets_a_reset_is_the_base_of_the_new_life(table: Table) -> None:
-    owned = claimed(table, base=1)
-    visit(table, times=4)
-    reset = once(lambda: change(table, owned, BadgeChange(reset=True)))
-    change(FaultyTable(table, before_write=reset), owned, BadgeChange(base=70))
-    assert shown(table) == 70
 
 
 def do(table: Table, owned: OwnedBadge, wanted: BadgeChange | None) -> None:
@@ -1048,49 +885,6 @@ def without_times(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 # ---- any order
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["look", "put", "fold", "reset", "base"]),
-        st.floats(0.002, 400),
-        st.booleans(),
-    ),
-    max_size=25,
-)
-
-
-@settings(max_examples=cases(40))
-@given(STEPS)
-def test_a_badge_shows_its_base_and_every_view_seen_since_the_last_reset(
-    steps: list[tuple[str, float, bool]],
-) -> None:
-    """In the count, live, or on their way, however late they arrive; the last one in between."""
-    table = MemoryTable()
-    owned = claimed(table)
-    now, base, since = NOON, 0, 0
-    waiting: list[View] = []
-    for step, seconds, newest in steps:
-        now += seconds
-        if step == "look":
-            waiting.append(look(table, now))
-            since += 1
-        elif step == "put" and waiting:
-            one = waiting.pop(-1 if newest else 0)
-            waiting += store(table, one, now=now)
-        elif step == "fold":
-            fold(table, now)
-        elif step == "reset":
-            base, since = 3 * newest, 0
-            change(table, owned, BadgeChange(reset=True, base=base), now)
-        elif step == "base":
-            base = int(100 * seconds)
-            change(table, owned, BadgeChange(base=base), now)
-        assert base <= shown(table) <= base + since
-    assert store(table, *waiting, now=now + 10**6) == {}
-    assert shown(table) == base + since
-    assert fold(table, now + 2 * 10**6) <= since
-    assert shown(table) == base + since
 
 
 def test_a_name_that_gets_an_owner_during_a_rename_is_not_taken(table: Table) -> None:

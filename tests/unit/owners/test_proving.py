@@ -24,7 +24,7 @@ from simulation.clocks import NOON, Clock
 from simulation.hosts import Host
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import WINDOWS, days, fold, put_summary, shown, store
+from simulation.views import WINDOWS, days, fold, shown, store
 
 ID = "octocat/hello"
 PLACE = Place("https://host.example/octocat/hello/.vu-mi", is_listed=True)
@@ -146,16 +146,6 @@ def test_a_file_that_can_not_be_fetched_proves_nothing(world: World) -> None:
     assert world.prove(proof())
 
 
-def test_the_reader_of_the_file_can_not_use_it(world: World) -> None:
-    """Another key has another line, and the challenge is no key."""
-    world.publish(proof())
-    for key in ("l" * 43, proof().challenge[:43]):
-        with pytest.raises(NotProvenError):
-            world.prove(proof(key=key))
-        world.wait()
-    assert world.owner() == {}
-
-
 # ---- its limits
 
 
@@ -243,28 +233,6 @@ def test_a_proof_keeps_everything_but_the_owner(world: World) -> None:
             finding.authenticate(table, name, squatter)
 
 
-@pytest.mark.parametrize(
-    "attributes", [{"count": 9, "version": 3}, {"base": 5, "version": 1}, {"base": 5}]
-)
-def test_a_badge_without_an_owner_can_be_proven(world: World, attributes: dict[str, int]) -> None:
-    put_summary(world.table, ID, **attributes)
-    count = shown(world.table, ID)
-    world.publish(proof())
-    assert finding.authenticate(world.table, ID, world.prove(proof())).is_claimed
-    assert shown(world.table, ID) == count
-
-
-def test_a_deleted_badge_can_be_proven_and_begins_from_0(world: World) -> None:
-    secret = claiming.claim(world.table, ID, 7, NOON).secret
-    owned = finding.authenticate(world.table, ID, secret)
-    deleting.delete(world.table, owned, NOON, WINDOWS.retention)
-    world.publish(proof())
-    assert finding.authenticate(world.table, ID, world.prove(proof())).deleted is False
-    summary = world.table.get(keys.summary(ID)) or {}
-    assert not {"deleted", "ttl"} & summary.keys()
-    assert shown(world.table, ID) == 0
-
-
 def test_a_repeated_request_has_the_same_answer_without_a_search(world: World) -> None:
     world.publish(proof())
     table = world.table
@@ -275,14 +243,6 @@ def test_a_repeated_request_has_the_same_answer_without_a_search(world: World) -
     world.host.lines = []
     assert [world.prove(proof()) for _ in range(3)] == [proof().secret] * 3
     assert len(world.host.asked) == 1
-
-
-def test_a_claim_that_was_proven_is_never_void(world: World) -> None:
-    world.publish(proof())
-    secret = world.prove(proof())
-    with pytest.raises(TakenError):
-        claiming.claim(world.table, ID, 0, NOON + 9 * claiming.CLAIM_SECONDS)
-    assert finding.authenticate(world.table, ID, secret).is_claimed
 
 
 # ---- renamed badges
@@ -308,11 +268,6 @@ def names_of(world: World, *names: str) -> list[tuple[str, ...]]:
     return [finding.look_up(world.table, name).names for name in names]
 
 
-def visit(world: World, name: str) -> None:
-    view = badge_count.read(world.table, name).view(WINDOWS, world.clock())
-    assert store(world.table, view, now=world.clock()) == {}
-
-
 @pytest.fixture
 def renamed(world: World) -> World:
     """Return a badge whose owner claimed it and renamed it, from `ID` to `new/name`."""
@@ -334,18 +289,6 @@ def test_a_squatter_keeps_no_name_from_whoever_proves_it(world: World) -> None:
     left = finding.authenticate(world.table, "throwaway", "squatter")
     assert left.names == ("throwaway", "squatter/own")
     assert shown(world.table, "squatter/own") == 10**15
-
-
-def test_a_detached_name_counts_its_own_views_and_the_badge_keeps_those_before(
-    renamed: World,
-) -> None:
-    visit(renamed, "new/name")
-    fold(renamed.table, NOON + 3_600, ID)
-    prove(renamed, "new/name")
-    visit(renamed, "new/name")
-    for wait in (0, 3_600):
-        fold(renamed.table, NOON + wait, "new/name")
-        assert [shown(renamed.table, name) for name in (ID, "new/name")] == [8, 1]
 
 
 def test_a_view_that_was_stored_under_the_alias_counts_once_for_the_name_asked_for(

@@ -23,7 +23,6 @@ from chalicelib.wallets.archive import (
     EntryRemoval,
     MalformedRecords,
     archive_entries,
-    archive_malformed,
 )
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation.archives import FakeArchive
@@ -101,12 +100,6 @@ def item(**changed: Value | None) -> Item:
 def test_an_item_that_is_no_entry_is_malformed(malformed: Item) -> None:
     with pytest.raises(MalformedError, match=r"^expected an entry of a journal: "):
         EntryRemoval.of(malformed, 1, 0)
-
-
-@pytest.mark.parametrize("name", ["to", "amount", "at"])
-def test_the_error_of_an_entry_names_a_missing_attribute(name: str) -> None:
-    with pytest.raises(MalformedError, match="is missing"):
-        EntryRemoval.of(item(**{name: None}), 1, 0)
 
 
 def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
@@ -187,10 +180,6 @@ def test_malformed_records_are_the_same_object_each_time_and_others_another() ->
     assert one.name != other.name
 
 
-def test_without_removals_no_object_is_written() -> None:
-    assert archive.batches([]) == []
-
-
 @pytest.fixture
 def kept() -> FakeArchive:
     return FakeArchive()
@@ -218,12 +207,6 @@ def test_every_removed_entry_is_archived(resources: GivenResources, kept: FakeAr
     assert sorted(nonces(kept)) == ["n1", "n2", "n3"]
     assert len(kept.objects) == 2
     assert counted == {"vu-mi": {"entries_archived": 3, "archive_lag_seconds": 0}}
-
-
-def test_a_repeated_batch_is_the_same_object(resources: GivenResources, kept: FakeArchive) -> None:
-    for _ in range(2):
-        assert archive_entries([of_day(1), of_day(2)], resources) == []
-    assert nonces(kept) == ["n1", "n2"]
 
 
 @pytest.mark.parametrize(
@@ -256,10 +239,3 @@ def test_the_lag_of_a_batch_is_that_of_its_first_removal(resources: GivenResourc
     with counting_metrics() as counted:
         archive_entries([of_day(n, removed_at=at) for n, at in ages], resources)
     assert counted["vu-mi"]["archive_lag_seconds"] == 90
-
-
-def test_malformed_records_are_one_object(resources: GivenResources, kept: FakeArchive) -> None:
-    archive_malformed([{"a": 1}, {}], resources)
-    [body] = kept.objects.values()
-    assert gzip.decompress(body) == b'{"a": 1}\n{}\n'
-    archive_malformed([], GivenResources())

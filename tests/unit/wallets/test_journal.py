@@ -16,16 +16,10 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.journal import PAGE, Page
 from chalicelib.wallets.wallet import Entry, Posting, PostingOutcome, PostingResult
 from simulation.clocks import NOON, ulid_of
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable
 
 A, B = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 EMPTY = Page([], "")
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 def entry(number: int) -> Entry:
@@ -76,14 +70,6 @@ def test_refused_postings_are_left_out(table: Table) -> None:
     assert ids(journal.read(table, A)) == [entry(2).entry_id, entry(0).entry_id]
 
 
-def test_each_wallet_has_its_own_journal(table: Table) -> None:
-    transfer = Entry(ulid_of(NOON), Posting("nonce-01", 1, B, A), int(NOON) * 1000)
-    other = Entry(ulid_of(NOON + 1), Posting("nonce-01", 1, B), int(NOON + 1) * 1000)
-    table.put_all([transfer.item(A), transfer.item(B), other.item(B)])
-    assert journal.read(table, A).entries == [transfer]
-    assert journal.read(table, B).entries == [other, transfer]
-
-
 def test_new_entries_do_not_shift_pages(table: Table) -> None:
     fill(table, [entry(number) for number in range(PAGE + 2)])
     first = journal.read(table, A)
@@ -107,13 +93,6 @@ def test_a_page_begins_right_after_its_cursor(table: Table) -> None:
     fill(table, entries)
     for place, one in enumerate(entries):
         assert journal.read(table, A, one.entry_id).entries == entries[:place][::-1]
-
-
-@pytest.mark.parametrize("cursor", ["0" * 26, "7" + "Z" * 25])
-def test_the_first_and_the_last_id_are_cursors(table: Table, cursor: str) -> None:
-    fill(table, [entry(0)])
-    table.put_all([PostingResult(entry(0)).item, {"PK": wallets.wallet(A).pk, "SK": wallets.SORT}])
-    assert ids(journal.read(table, A, cursor)) == [entry(0).entry_id] * cursor.startswith("7")
 
 
 def test_a_page_is_read_by_one_query(table: Table) -> None:

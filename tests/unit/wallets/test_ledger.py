@@ -37,18 +37,12 @@ from chalicelib.wallets.wallet import (
     wallet,
 )
 from simulation.clocks import NOON, ulid_of
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)
 NOBODY = "7" * 26
 """A valid id of no wallet."""
-
-
-@pytest.fixture
-def table() -> Table:
-    return MemoryTable()
 
 
 class Bank:
@@ -153,13 +147,6 @@ def test_each_wallet_has_its_own_nonces(bank: Bank) -> None:
     bank.deposit(5, "same-nonce")
     bank.deposit(7, "same-nonce", to=bank.b)
     assert bank.balances == (5, 7)
-
-
-def test_source_and_target_may_use_the_same_nonce(bank: Bank) -> None:
-    bank.deposit(100, "deposit-1")
-    bank.transfer(30, "same-nonce")
-    bank.deposit(1, "same-nonce", to=bank.b)
-    assert bank.balances == (70, 31)
 
 
 @pytest.mark.parametrize(
@@ -299,24 +286,6 @@ def test_a_concurrent_transfer_from_the_target_is_seen(bank: Bank) -> None:
     assert bank.balances == (21, MAX_BALANCE)
 
 
-def test_a_refusal_takes_a_failed_posting_and_a_write_of_its_nonce(bank: Bank) -> None:
-    counting = FaultyTable(bank.table)
-    with pytest.raises(RefusedError):
-        bank.over(counting).post(Posting("transfer-1", 1, bank.b, bank.a))
-    assert len(counting.written) == 2
-
-
-def test_a_refused_deposit_stays_refused_after_a_withdrawal(bank: Bank) -> None:
-    bank.deposit(MAX_BALANCE)
-    with pytest.raises(RefusedError) as first:
-        bank.deposit(1, "deposit-2")
-    bank.transfer(1)
-    with pytest.raises(RefusedError) as again:
-        bank.deposit(1, "deposit-2")
-    assert again.value.result == first.value.result
-    assert bank.balances == (MAX_BALANCE - 1, 1)
-
-
 def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:
     with pytest.raises(RefusedError) as refused:
         bank.transfer(1)
@@ -344,25 +313,6 @@ def test_concurrent_refusals_of_one_nonce_are_one_refusal(bank: Bank) -> None:
     assert [refused.value.result] == others
     assert bank.answer(posting) == others[0]
     assert len(faulty.written) == 2
-
-
-def test_a_posting_that_is_overtaken_five_times_must_be_retried(bank: Bank) -> None:
-    """The money comes before each refusal and is gone before each posting, five times."""
-    turns: list[Sequence[Write]] = []
-
-    def before(writes: Sequence[Write]) -> None:
-        name, is_refusal = f"other-{len(turns):04}", len(turns) % 2
-        turns.append(writes)
-        if is_refusal:
-            bank.deposit(30, name)
-        elif bank.balances[0]:
-            bank.transfer(30, name)
-
-    posting = Posting("transfer-1", 30, bank.b, bank.a)
-    with pytest.raises(UnavailableError, match="the same nonce"):
-        bank.over(FaultyTable(bank.table, before_write=before)).post(posting)
-    assert len(turns) == 10
-    assert bank.answer(posting) is None
 
 
 def test_all_writes_end_before_the_timeout_of_the_function() -> None:
@@ -446,13 +396,6 @@ def test_with_a_correct_clock_a_posting_takes_one_write(bank: Bank) -> None:
         bank.now += 1e-5
         bank.over(counting).post(Posting(f"deposit-{number}", 1, bank.a))
     assert len(counting.written) == 9
-
-
-def test_a_wallet_has_the_id_of_its_last_entry(bank: Bank) -> None:
-    bank.deposit(100)
-    entry = bank.transfer(30)
-    items = [bank.table.get(wallet(one)) or {} for one in (bank.a, bank.b)]
-    assert {item["last"] for item in items} == {entry.entry_id}
 
 
 def test_a_posting_that_is_always_overtaken_must_be_retried(bank: Bank) -> None:

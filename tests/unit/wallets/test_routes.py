@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import StorageRefusedError, UnavailableError
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Write
 from chalicelib.wallets import opening
@@ -215,17 +215,6 @@ def test_users_read_their_wallet_transfer_from_it_and_switch_its_badge(
     assert mine.body == {"id": eva, "balance": "30", "user_id": EVA, "badge": True}
 
 
-def test_an_operators_token_opens_every_wallet_and_has_none_itself(
-    desk: Desk, eva: str, bob: str
-) -> None:
-    desk.deposit(eva, "50")
-    assert desk.transfer(eva, bob, "20", token=OPERATOR).status == 204
-    assert desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True}).status == 200
-    refused = desk.ask("GET", f"{WALLETS}/me")
-    assert refused.refusal == (403, "forbidden")
-    assert refused.says == "the token names no user: ask for a wallet by its id"
-
-
 # ---- opening
 
 
@@ -258,29 +247,6 @@ def test_a_user_is_a_uuid(desk: Desk, user: object) -> None:
     assert refused.refusal == (400, "bad_request")
     assert refused.says.startswith("user_id: give a UUID, such as ")
     assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).status == 404
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (b"[]", "the body must be a JSON object"),
-        (b'{"more": 1}', "no field 'more': there are "),
-        (b"{}", ": give "),
-    ],
-)
-def test_each_route_reads_its_fields_from_its_body(
-    desk: Desk, eva: str, bob: str, body: bytes, said: str
-) -> None:
-    for method, path in (
-        ("POST", ""),
-        ("PATCH", f"/{eva}"),
-        ("PUT", f"/{eva}/deposit"),
-        ("PUT", f"/{eva}/transfer/{bob}"),
-    ):
-        refused = desk.ask(method, WALLETS + path, body)
-        assert refused.refusal == (400, "bad_request")
-        assert said in refused.says
-    assert desk.balance(eva) == 0
 
 
 # ---- postings
@@ -358,26 +324,6 @@ def test_an_amount_and_a_nonce_have_a_form(
 # ---- transactions
 
 
-def test_a_transfer_is_in_both_journals_and_its_nonce_in_that_of_its_source(desk: Desk) -> None:
-    eva, bob = desk.open(EVA), desk.open(BOB)
-    desk.deposit(eva, "100")
-    desk.transfer(eva, bob, "101", "transfer-0")
-    desk.transfer(eva, bob, "30")
-    page = desk.page(eva)
-    assert page["archived_before"] == "2026-03-12T12:00:00.000Z"
-    assert "cursor" not in page
-    ids = [one.pop("id") for one in page["transactions"]]
-    assert ids == sorted(ids, reverse=True)
-    moment = {"at": "2026-03-14T12:00:00.000Z"}
-    deposit = {"kind": "deposit", "amount": "100", "to": eva, "nonce": "deposit-1", **moment}
-    transfer = {"kind": "transfer", "amount": "30", "to": bob, "from": eva, **moment}
-    by_kind = sorted(page["transactions"], key=lambda one: str(one["kind"]))
-    assert by_kind == [deposit, transfer | {"nonce": "transfer-1"}]
-    [received] = desk.page(bob)["transactions"]
-    assert received.pop("id") in ids
-    assert received == transfer
-
-
 def test_a_full_last_page_is_followed_by_an_empty_one(desk: Desk, eva: str) -> None:
     for number in range(50):
         desk.deposit(eva, "1", f"deposit-{number}")
@@ -386,18 +332,6 @@ def test_a_full_last_page_is_followed_by_an_empty_one(desk: Desk, eva: str) -> N
     assert (len(first["transactions"]), last["transactions"]) == (50, [])
     assert "cursor" not in last
     assert desk.ask("GET", f"{WALLETS}/{eva}/transactions?cursor=").body == first
-
-
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("cursor=x", "cursor: give the one of the page before"),
-        (f"cursor={NOBODY}&cursor={NOBODY}", "cursor: give one, not 2"),
-    ],
-)
-def test_a_malformed_cursor_is_refused(desk: Desk, eva: str, query: str, said: str) -> None:
-    refused = desk.ask("GET", f"{WALLETS}/{eva}/transactions?{query}")
-    assert (refused.refusal, refused.says) == ((400, "bad_request"), said)
 
 
 # ---- badges
@@ -414,13 +348,6 @@ def test_a_wallet_has_a_badge_only_if_it_is_switched_on(desk: Desk) -> None:
     assert off.body == {"id": eva, "badge": False}
     assert desk.badge(eva) == hidden
     assert desk.balance(eva) == 1_234_500_000
-
-
-@pytest.mark.parametrize("given", [None, 1, "true"])
-def test_true_and_false_switch_a_badge(desk: Desk, eva: str, given: object) -> None:
-    refused = desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": given}, EVAS)
-    assert (refused.refusal, refused.says) == ((400, "bad_request"), "badge: give true or false")
-    assert desk.badge(eva)[1] == "no such badge"
 
 
 # ---- failures of the storage
@@ -444,31 +371,6 @@ class Unreadable(FaultyTable):
 
 def failing(_: Sequence[Write]) -> None:
     raise UnavailableError("no answer")
-
-
-def each_endpoint(desk: Desk, eva: str, bob: str) -> Iterator[Answer]:
-    """Yield the response of each endpoint to a valid request."""
-    yield desk.ask("POST", WALLETS, {"user_id": CARL})
-    yield desk.ask("GET", f"{WALLETS}/me", token=EVAS)
-    yield desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
-    for token in (OPERATOR, EVAS):
-        yield desk.ask("GET", f"{WALLETS}/{eva}/balance", token=token)
-        yield desk.ask("GET", f"{WALLETS}/{eva}/transactions", token=token)
-        yield desk.transfer(eva, bob, "1", token=token)
-    yield desk.deposit(eva, "1")
-
-
-@pytest.mark.parametrize("failure", [UnavailableError, StorageRefusedError])
-def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(
-    desk: Desk, resources: GivenResources, eva: str, bob: str, failure: type[Exception]
-) -> None:
-    real = resources.table
-    resources.table = Unreadable(real, failure=failure)
-    for answer in each_endpoint(desk, eva, bob):
-        assert answer.refusal == (503, "unavailable")
-        assert answer.headers["Retry-After"] == "1"
-        assert answer.says == "the storage does not answer: send the same request again"
-    assert desk.badge(eva) == ("balance", "unavailable: try again", "red", True)
 
 
 def test_a_retry_after_a_lost_response_returns_the_opened_wallet(

@@ -41,10 +41,6 @@ def test_a_view_is_put_when_no_message_of_its_time_is_left() -> None:
     assert put_by(1.5, *looks) == 4.1
 
 
-def test_a_look_that_began_before_the_response_is_ignored() -> None:
-    assert put_by(1.05, looked(1, 5), looked(2, 6)) == 2.1
-
-
 def test_a_view_with_a_message_at_the_last_look_has_no_put() -> None:
     assert put_by(1.5, looked(2, 7, 6), looked(3, 9, 7)) is None
     assert put_by(3.5, looked(2, 7), looked(3, 9)) is None

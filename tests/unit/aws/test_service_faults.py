@@ -1,4 +1,4 @@
-"""The queue on SQS, and its errors when SQS fails."""
+"""The queue on SQS and the archive on S3, and their errors when the services fail."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 from botocore.exceptions import NoCredentialsError, ReadTimeoutError
 from types_boto3_sqs import SQSClient
 
+from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.errors import StorageRefusedError, UnavailableError
+from chalicelib.storage.errors import StorageRefusedError
 from simulation.aws_clients import FakeClient, client_error, script
 from simulation.clocks import FakeTime
 
@@ -43,13 +44,6 @@ def test_a_temporary_fault_is_retried_after_a_wait(fault: Exception) -> None:
     assert time.slept == [0.05, 0.1]
 
 
-def test_a_fault_that_lasts_is_unavailable() -> None:
-    client = script(*[client_error("RequestThrottled")] * 3)
-    with pytest.raises(UnavailableError, match="RequestThrottled"):
-        queue(client).send("body")
-    assert len(client.calls) == 3
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -62,3 +56,22 @@ def test_a_permanent_fault_is_refused_immediately(fault: Exception) -> None:
     with pytest.raises(StorageRefusedError):
         queue(client, time).send("body")
     assert (len(client.calls), time.slept) == (1, [])
+
+
+SLOW_DOWN = client_error("SlowDown", 503)
+
+
+def test_a_put_that_s3_throttles_is_retried() -> None:
+    client = script(SLOW_DOWN, client_error("InternalError", 500), {})
+    S3Archive(client, "bucket", FakeTime().retry()).put("a/b", b"whole")
+    assert (
+        client.calls == [("put_object", {"Bucket": "bucket", "Key": "a/b", "Body": b"whole"})] * 3
+    )
+
+
+@pytest.mark.parametrize(("code", "status"), [("NoSuchBucket", 404), ("AccessDenied", 403)])
+def test_a_missing_or_closed_bucket_is_refused_immediately(code: str, status: int) -> None:
+    client = script(client_error(code, status))
+    with pytest.raises(StorageRefusedError, match=code):
+        S3Archive(client, "bucket", FakeTime().retry()).put("a", b"")
+    assert len(client.calls) == 1

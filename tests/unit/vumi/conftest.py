@@ -1,0 +1,28 @@
+"""Fixtures: one SQLite file for the tests of the embedded engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / FILE
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    database = Database(path)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def table(database: Database) -> SqliteTable:
+    return SqliteTable(database)
