@@ -41,6 +41,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "freeze": "badges:freeze",
         "reset": "badges:reset",
         "remove-views": "badges:remove_views",
+        "prune": "prune:prune",
         "rename": "badges:rename",
         "delete": "badges:delete",
         "claim": "badges:claim",
