@@ -76,7 +76,9 @@ class PrunedSums:
 def prune(  # noqa: PLR0913  its options
     invocation: Invocation, *, unseen: int, below: int, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Remove badges that nobody owns and nobody saw, on one machine. This can't be undone.
+    """Remove badges that nobody owns and nobody saw.
+
+    It works on one machine. This can't be undone.
 
     Badges with an owner, a second name, milestones, GitHub's numbers, or views that are not folded
     stay, and so do frozen ones. Visitors do not wait. The server gives free pages of the file back
