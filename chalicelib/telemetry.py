@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TextIO
 
@@ -28,8 +29,8 @@ _invocation: ContextVar[Mapping[str, str]] = ContextVar(
 )
 """The current function and its request id, which are in every line that it writes."""
 
-_kept: ContextVar[list[Mapping[str, int]] | None] = ContextVar("kept", default=None)
-"""The metrics of the current commit, which may fail; None outside of a commit."""
+_kept: ContextVar[list[Callable[[], object]] | None] = ContextVar("kept", default=None)
+"""The lines of the current commit, which may fail; None outside of a commit."""
 
 on_count: list[Callable[[Mapping[str, int]], object]] = []
 """Functions that get the metrics too: one machine adds them up for its route of metrics."""
@@ -54,32 +55,44 @@ def event(level: int, what: str, **fields: Any) -> None:
     log.log(level, what, extra=extra, exc_info=level >= logging.ERROR)
 
 
+def changed(by: str, action: str, changed_id: str, **values: Any) -> None:
+    """Log a change by a token, a secret or a command; in a commit on one machine, after it."""
+    _keep(partial(event, logging.INFO, "changed", by=by, action=action, id=changed_id, **values))
+
+
 def count(**values: int) -> None:
     """Write metrics of the current function, unless all of them are 0.
 
     A metric whose name ends in `_seconds` has that unit; all others are counts. In a commit on one
     machine, they are kept until it is committed.
     """
-    if not any(values.values()):
-        return
+    if any(values.values()):
+        _keep(partial(_write, values))
+
+
+def _keep(write: Callable[[], object]) -> None:
+    """Write a line when the current commit is done, or immediately without one."""
     kept = _kept.get()
     if kept is None:
-        _write(values)
+        write()
     else:
-        kept.append(values)
+        kept.append(write)
 
 
 @contextmanager
-def counting_on_success() -> Iterator[None]:
-    """Count the metrics of a block when it ends without an error, as part of one around it."""
-    kept: list[Mapping[str, int]] = []
+def writing_on_success() -> Iterator[None]:
+    """Write the metrics and the changes of a block when it ends without an error.
+
+    They are part of a block around it.
+    """
+    kept: list[Callable[[], object]] = []
     token = _kept.set(kept)
     try:
         yield
     finally:
         _kept.reset(token)
-    for values in kept:
-        count(**values)
+    for write in kept:
+        _keep(write)
 
 
 def _write(values: Mapping[str, int]) -> None:

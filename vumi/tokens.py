@@ -28,7 +28,6 @@ BATCH = "TOKEN"
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 PREFIX = re.compile("[0-9a-f]{8,64}")
 """The beginning of a digest that identifies a token."""
-SHOWN_DIGITS = 12
 FIRST = "first-start"
 """The name of the token that the first start on one machine creates."""
 FIRST_FILE = "first-token"
@@ -62,8 +61,8 @@ class StoredToken:
         return {
             "PK": key.pk,
             "SK": key.sk,
-            "name": self.name,
             **self.holder.fields,
+            "name": self.name,
             "created": self.created,
             "batch": BATCH,
             "due": self.created,
@@ -120,7 +119,7 @@ class TokenStore:
             case [token]:
                 self.table.write(Delete(authentication.key(token.digest)))
                 return token
-        digests = ", ".join(token.digest[:SHOWN_DIGITS] for token in found)
+        digests = ", ".join(token.digest[: authentication.SHOWN_DIGITS] for token in found)
         raise TokenError(f"{len(found)} tokens are called {wanted}; give a digest: {digests}")
 
     def _put(self, name: str, holder: Caller) -> str:

@@ -12,7 +12,7 @@ from chalicelib.events.resources import EventResources
 from chalicelib.http import responses
 from chalicelib.http.errors import NotFoundError
 from chalicelib.http.fields import NEXT_PAGE, Field, Options, choice, string
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Change, Request, Response
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.settings import Feature
@@ -59,7 +59,7 @@ def make_event(request: Request, resources: EventResources) -> Response:
     wanted = requests.read_event(request.body, resources.settings.event_queues, now)
     accepted = _schedule(wanted, resources, now)
     status = 201 if accepted.is_new else 200
-    return responses.json(serializers.to_json(accepted.event), status)
+    return responses.json(serializers.to_json(accepted.event), status, change=_change(accepted))
 
 
 def list_events(request: Request, resources: EventResources) -> Response:
@@ -79,15 +79,16 @@ def get_event(request: Request, resources: EventResources) -> Response:
 def cancel_event(request: Request, resources: EventResources) -> Response:
     """Cancel an event."""
     event_id = request.path_parameters["event_id"]
+    before = {"status": schedule.read(resources.table, event_id).status}
     cancelled = schedule.cancel(resources.table, resources.claims, event_id, _now(resources))
-    return responses.json(serializers.to_json(cancelled))
+    return responses.json(serializers.to_json(cancelled), change=Change(event_id, before))
 
 
 def start_timer(request: Request, resources: EventResources) -> Response:
     """Start a timer; when it elapses, its URL gets a POST."""
     now = _now(resources)
     accepted = _schedule(requests.read_timer(request.body, now), resources, now)
-    return responses.json({"id": accepted.event.event_id})
+    return responses.json({"id": accepted.event.event_id}, change=_change(accepted))
 
 
 def get_timer(request: Request, resources: EventResources) -> Response:
@@ -102,7 +103,8 @@ def echo_at_time(request: Request, resources: EventResources) -> Response:
     requests.check_text(request.headers.get("content-type", "text/plain"))
     ts = EchoOptions(request.query).ts
     accepted = _schedule(requests.read_echo(request.body, ts, now), resources, now)
-    return responses.json({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
+    status = 201 if accepted.is_new else 200
+    return responses.json({"id": accepted.event.event_id}, status, change=_change(accepted))
 
 
 def get_event_badge(request: Request, resources: EventResources) -> Response:
@@ -125,6 +127,11 @@ def _schedule(
     if wanted.target.kind is event.TargetKind.URL:
         webhooks.check_webhook(wanted.target.address, resources.settings, resources.resolver)
     return schedule.accept(wanted, resources.table, resources.delivery_queue, now)
+
+
+def _change(accepted: schedule.AcceptedEvent) -> Change:
+    before = None if accepted.is_new else {"status": accepted.event.status}
+    return Change(accepted.event.event_id, before)
 
 
 def _now(resources: EventResources) -> Milliseconds:

@@ -19,6 +19,8 @@ from chalicelib.storage.items import Key
 NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  a message, not a secret
 PARTITION = "TOKEN#"
 SORT = "TOKEN"
+SHOWN_DIGITS = 12
+"""Digits of a digest by which a token is named."""
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9_-]{20,200}) *")
 """The header of a request with a token. On AWS, the authorizer gets no other header."""
 
@@ -57,5 +59,5 @@ def find(authorization: str, resources: Resources) -> Caller | None:
         return None
     digest = tokens.digest(bearer[1])
     if digest in resources.settings.api_token_digests:
-        return Caller(Role.OPERATOR)
+        return Caller(Role.OPERATOR, name=f"API_TOKEN_DIGESTS {digest[:SHOWN_DIGITS]}")
     return Caller.of(resources.table.get(key(digest)) or {})

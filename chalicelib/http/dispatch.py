@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from chalicelib import telemetry
 from chalicelib.http import authentication, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
-from chalicelib.http.messages import Request, Response, Unchanging
+from chalicelib.http.messages import Change, Request, Response, Unchanging
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.limits import Action
 from chalicelib.settings import SettingsError
@@ -82,9 +82,22 @@ def _call(
         guards.check_caller(route.authentication, request)
         guards.check_options(route, request)
         response = route.handler(request, resources)
+        if response.change:
+            _log(response.change, route, request)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         response = route.on_failure(failure, request)
     return _complete(response, resources, route)
+
+
+def _log(change: Change, route: Route, request: Request) -> None:
+    """Log a change, with the name of the route's handler as the action."""
+    telemetry.changed(
+        request.caller.name if request.caller else change.by,
+        route.handler.__name__,
+        change.id,
+        fields=sorted(change.fields),
+        before=change.before,
+    )
 
 
 def _authenticate(route: Route, request: Request, resources: AuthenticationResources) -> Request:

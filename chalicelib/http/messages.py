@@ -6,8 +6,8 @@ three times as long to make.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -30,6 +30,8 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 
 BINARY_TYPES = {"image/png"}
 EMPTY: Mapping[str, Any] = MappingProxyType({})
+OWNER = "owner"
+"""The name in the log of whoever has the secret of a badge."""
 
 
 class Role(StrEnum):
@@ -45,11 +47,14 @@ class Role(StrEnum):
 class Caller:
     """The holder of a request's token: an operator, or the user `user`, a UUID.
 
+    `name` is the token's, for the log.
+
     Raises `ValueError` for a user without a UUID and for an operator with one.
     """
 
     role: Role
     user: str = ""
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         valid = not self.user if self.is_operator else UUID.fullmatch(self.user)
@@ -60,14 +65,15 @@ class Caller:
     def of(cls, fields: Mapping[str, Any]) -> Caller | None:
         """Return the caller that `role` and `user` name, or None if they name nobody."""
         try:
-            return cls(Role(str(fields.get("role"))), str(fields.get("user") or ""))
+            role, user, name = (fields.get(one) or "" for one in ("role", "user", "name"))
+            return cls(Role(str(role)), str(user), str(name))
         except ValueError:
             return None
 
     @property
     def fields(self) -> dict[str, str]:
         """Return the fields from which `of` makes the same caller."""
-        return {"role": str(self.role), "user": self.user}
+        return {"role": str(self.role), "user": self.user, "name": self.name}
 
     @property
     def is_operator(self) -> bool:
@@ -97,6 +103,20 @@ class Request(NamedTuple):
         return f"Request({self.method} {self.path})"
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that a request has made, for the log: what `id` was before, or None if it is new.
+
+    Nothing in it is secret. `fields` are those of the body. `by` is the owner of a badge, or the
+    name of the token; that of an authenticated caller takes precedence.
+    """
+
+    id: str
+    before: Mapping[str, Any] | None = None
+    fields: Collection[str] = ()
+    by: str = OWNER
+
+
 class Response(NamedTuple):
     """An HTTP response. A body of text is in UTF-8.
 
@@ -106,6 +126,7 @@ class Response(NamedTuple):
     status: int = 200
     headers: Mapping[str, str] = EMPTY
     body: bytes = b""
+    change: Change | None = None
 
     @property
     def is_binary(self) -> bool:

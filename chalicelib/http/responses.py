@@ -6,7 +6,7 @@ import json as json_codec
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.http.messages import Response
+from chalicelib.http.messages import Change, Response
 
 NOT_STORED = {"Cache-Control": "no-store"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
@@ -17,15 +17,18 @@ to_compact_json = json_codec.JSONEncoder(separators=(",", ":")).encode
 
 
 def json(
-    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] = NOT_STORED
+    body: Mapping[str, Any],
+    status: int = 200,
+    headers: Mapping[str, str] = NOT_STORED,
+    change: Change | None = None,
 ) -> Response:
     """Return a JSON response, which no cache may keep unless `headers` say so."""
-    return Response(status, {**TYPES, **headers}, to_compact_json(body).encode())
+    return Response(status, {**TYPES, **headers}, to_compact_json(body).encode(), change)
 
 
-def no_content() -> Response:
-    """Return a response without a body, after a successful request."""
-    return Response(204, NOT_STORED)
+def no_content(change: Change) -> Response:
+    """Return a response without a body, after a change."""
+    return Response(204, NOT_STORED, change=change)
 
 
 def error(

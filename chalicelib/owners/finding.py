@@ -12,9 +12,9 @@ import hmac
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from chalicelib.counting import keys
+from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
 from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
@@ -23,7 +23,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError
-from chalicelib.units import WholeSeconds
+from chalicelib.units import WholeSeconds, to_iso8601
 
 Result = TypeVar("Result")
 
@@ -108,6 +108,33 @@ def look_up(table: Table, badge_id: str) -> OwnedBadge:
     if item := table.get(keys.owner(place)):
         return OwnedBadge.of(place, item)
     return OwnedBadge(place, summary.deleted, (place,), deleted=bool(summary.deleted))
+
+
+def describe(table: Table, owned: OwnedBadge) -> dict[str, Any]:
+    """Return everything that is set of a badge, and its count. Raises `StorageError`."""
+    count = badge_count.read(table, owned.badge_id)
+    summary, name = count.summary, owned.names[-1]
+    names = sorted({*owned.names})
+    found = milestones.read(table, owned.badge_id, owned.digest)
+    return {
+        "id": name,
+        "names": names,
+        "aliases": [one for one in names if one != name],
+        "base": summary.base,
+        "count": count.shown,
+        "frozen": summary.frozen,
+        "created": to_iso8601(owned.created * 1000) if owned.is_claimed else None,
+        "reset": to_iso8601(summary.reset) if summary.reset else None,
+        "proven": owned.proven or None,
+        "granted": owned.granted,
+        "milestones": [one.to_json() for one in found.milestones],
+    }
+
+
+def describe_for_log(table: Table, owned: OwnedBadge) -> dict[str, Any]:
+    """Return the same without the URLs of milestones, which may have secrets."""
+    described = describe(table, owned)
+    return {**described, "milestones": [one["count"] for one in described["milestones"]]}
 
 
 def find(table: Table, badge_id: str) -> OwnedBadge:

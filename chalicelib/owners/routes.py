@@ -5,26 +5,22 @@ They check its secret.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from chalicelib import telemetry
-from chalicelib.counting import badge_count, ids
+from chalicelib.counting import ids
 from chalicelib.counting.windows import Windows
 from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import OWNER, Change, Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
 from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.ports import Table
-from chalicelib.units import to_iso8601
 
 if TYPE_CHECKING:
-    from chalicelib.counting import milestones
     from chalicelib.counting.milestones import Milestone
     from chalicelib.outgoing import urls, webhooks
     from chalicelib.outgoing.fetching import Fetcher
@@ -51,7 +47,6 @@ else:
     proving = lazy("chalicelib.owners.proving")
     removing = lazy("chalicelib.owners.removing")
     requests = lazy("chalicelib.owners.requests")
-    milestones = lazy("chalicelib.counting.milestones")
     urls, webhooks = lazy("chalicelib.outgoing.urls"), lazy("chalicelib.outgoing.webhooks")
 
 MILESTONES_SECONDS = 5.0
@@ -79,69 +74,59 @@ def claim_badge(request: Request, resources: OwnerResources) -> Response:
     asked = requests.ClaimBody(request.body)
     if asked.proof is not None:
         proof = proving.Proof(asked.badge_id, asked.proof or tokens.new_token(), asked.digest)
-        return (_end_proof if asked.proof else _begin_proof)(proof, request, resources)
+        if not asked.proof:
+            return _begin_proof(proof, request, resources)
+        before = _describe(asked.badge_id, resources)
+        return _claimed_response(_end_proof(proof, request, resources), before, asked)
     ids.check_counted(asked.badge_id, resources.settings)
     guards.check_limit(Action.CLAIM, request, resources)
     now = resources.view_clock()
-    return _claimed_response(
-        claiming.claim(resources.table, asked.badge_id, asked.base or 0, now, asked.digest)
-    )
+    before = _describe(asked.badge_id, resources)
+    table, base = resources.table, asked.base or 0
+    claimed = claiming.claim(table, asked.badge_id, base, now, asked.digest)
+    return _claimed_response(claimed, before, asked)
 
 
 def get_badge(request: Request, resources: OwnerResources) -> Response:
     """Show everything that is set of a badge, and its count; this counts no view."""
-    owned = _find(request, resources)
+    owned, _ = _find(request, resources)
     if owned.deleted:
         raise finding.deleted_error(owned.badge_id)
-    count = badge_count.read(resources.table, owned.badge_id)
-    summary = count.summary
-    names = sorted({*owned.names})
-    found = milestones.read(resources.table, owned.badge_id, owned.digest)
-    return responses.json(
-        {
-            "id": owned.names[-1],
-            "names": names,
-            "aliases": [name for name in names if name != owned.names[-1]],
-            "base": summary.base,
-            "count": count.shown,
-            "frozen": summary.frozen,
-            "created": to_iso8601(owned.created * 1000),
-            "reset": to_iso8601(summary.reset) if summary.reset else None,
-            "proven": owned.proven or None,
-            "granted": owned.granted,
-            "milestones": [one.to_json() for one in found.milestones],
-        }
-    )
+    return responses.json(finding.describe(resources.table, owned))
 
 
 def change_badge(request: Request, resources: OwnerResources) -> Response:
     """Set the base, reset, freeze, rename, hand over, or remove the views of hours."""
-    badge_id, secret = _badge_id(request), secret_of(request)
+    badge_id, secret, table = _badge_id(request), secret_of(request), resources.table
     asked, now = requests.ChangeBody(request.body), resources.view_clock()
     if asked.digest:
-        owned = changing.hand_over(resources.table, badge_id, secret, asked.digest, now)
-        return responses.json({"id": owned.names[-1]})
+        before = _describe(badge_id, resources)
+        owned = changing.hand_over(table, badge_id, secret, asked.digest, now)
+        return _changed_response(owned, before, asked)
     if asked.remove:
-        owned = _find(request, resources, of_operator=finding.look_up)
+        owned, by = _find(request, resources, of_operator=finding.look_up)
+        before = finding.describe_for_log(table, owned)
         windows = Windows.of(resources.settings)
-        removed = removing.remove(resources.table, owned, asked.remove, windows, now)
-        return responses.json({"id": owned.names[-1], "removed": removed})
-    owned, wanted = finding.authenticate(resources.table, badge_id, secret), asked.change
+        removed = removing.remove(table, owned, asked.remove, windows, now)
+        return _changed_response(owned, before, asked, by, removed=removed)
+    owned, wanted = finding.authenticate(table, badge_id, secret), asked.change
     if wanted.name is not None:
         ids.check_counted(wanted.name, resources.settings)
         guards.check_limit(Action.CLAIM, request, resources)
     if wanted.milestones:
         _check_milestones(wanted.milestones, request, resources)
-    changing.change(resources.table, owned, wanted, now, resources.webhooks)
-    return responses.json({"id": wanted.name or owned.names[-1]})
+    before = finding.describe_for_log(table, owned)
+    changing.change(table, owned, wanted, now, resources.webhooks)
+    return _changed_response(owned, before, asked, id=wanted.name or owned.names[-1])
 
 
 def delete_badge(request: Request, resources: OwnerResources) -> Response:
     """Remove a badge and all it has."""
     owned = _authenticate(request, resources)
+    before = finding.describe_for_log(resources.table, owned)
     retention = resources.settings.retention_seconds
     deleting.delete(resources.table, owned, resources.view_clock(), retention)
-    return responses.no_content()
+    return responses.no_content(Change(owned.names[-1], before))
 
 
 def _begin_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> Response:
@@ -158,13 +143,13 @@ def _begin_proof(proof: proving.Proof, request: Request, resources: OwnerResourc
     )
 
 
-def _end_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> Response:
-    """Look for the line; return the secret if it is there."""
+def _end_proof(
+    proof: proving.Proof, request: Request, resources: OwnerResources
+) -> claiming.ClaimedBadge:
+    """Look for the line; return the badge with its secret if it is there."""
     place = _place(proof, request, resources)
     search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
-    claimed = search.prove(proof, place, resources.view_clock())
-    telemetry.event(logging.INFO, "owner_proven", badge=proof.badge_id, url=place.url)
-    return _claimed_response(claimed)
+    return search.prove(proof, place, resources.view_clock())
 
 
 def _place(proof: proving.Proof, request: Request, resources: OwnerResources) -> places.Place:
@@ -190,21 +175,39 @@ def _check_milestones(
         webhooks.check_webhook(url, resources.settings, resolver, MILESTONES_SECONDS / len(named))
 
 
-def _claimed_response(claimed: claiming.ClaimedBadge) -> Response:
+def _describe(badge_id: str, resources: OwnerResources) -> Mapping[str, Any]:
+    return finding.describe_for_log(resources.table, finding.look_up(resources.table, badge_id))
+
+
+def _claimed_response(
+    claimed: claiming.ClaimedBadge, before: Mapping[str, Any], asked: requests.ClaimBody
+) -> Response:
     secret = {"secret": claimed.secret} if claimed.secret else {}
-    return responses.json({"id": claimed.badge_id, **secret}, 201)
+    change = Change(claimed.badge_id, before, asked.given)
+    return responses.json({"id": claimed.badge_id, **secret}, 201, change=change)
+
+
+def _changed_response(
+    owned: finding.OwnedBadge,
+    before: Mapping[str, Any],
+    asked: requests.ChangeBody,
+    by: str = OWNER,
+    **more: Any,
+) -> Response:
+    change = Change(owned.names[-1], before, asked.given, by)
+    return responses.json({"id": owned.names[-1], **more}, change=change)
 
 
 def _find(
     request: Request,
     resources: OwnerResources,
     of_operator: Callable[[Table, str], finding.OwnedBadge] | None = None,
-) -> finding.OwnedBadge:
-    """Return the badge for its owner, or for an operator by another function."""
+) -> tuple[finding.OwnedBadge, str]:
+    """Return the badge for its owner, or for an operator by another function, and who asks."""
     caller = authentication.find(request.headers.get("authorization", ""), resources)
     if caller and caller.is_operator:
-        return (of_operator or finding.find)(resources.table, _badge_id(request))
-    return _authenticate(request, resources)
+        return (of_operator or finding.find)(resources.table, _badge_id(request)), caller.name
+    return _authenticate(request, resources), OWNER
 
 
 def _authenticate(request: Request, resources: OwnerResources) -> finding.OwnedBadge:

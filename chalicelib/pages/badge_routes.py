@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -122,7 +121,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
         return respond(Badge.error(LABEL, missing), request)
     badge = Badge.of(asked.show.label, periods.write(views, asked), COLOR, asked, views.days)
     age = views.write_age(resources.view_clock()) if badge.label else ""
-    return respond(replace(badge, label=badge.label + age) if age else badge, request)
+    return respond(badge._replace(label=badge.label + age) if age else badge, request)
 
 
 def count_view(request: Request, resources: ViewResources) -> Response:

@@ -17,7 +17,7 @@ from chalicelib.http import responses
 from chalicelib.http.errors import ForbiddenError, NotFoundError
 from chalicelib.http.fields import NEXT_PAGE, Field, Options, string
 from chalicelib.http.guards import OF_A_USER, caller_of
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Change, Request, Response
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
@@ -48,7 +48,7 @@ def open_wallet(request: Request, resources: Resources) -> Response:
     """Open a wallet for a user who has none."""
     user = requests.WalletBody(request.body).user_id
     opened = opening.open_wallet(resources.table, user, _now(resources))
-    return responses.json(serializers.balance(opened))
+    return responses.json(serializers.balance(opened), change=Change(opened.wallet_id))
 
 
 def get_my_wallet(request: Request, resources: Resources) -> Response:
@@ -59,10 +59,10 @@ def get_my_wallet(request: Request, resources: Resources) -> Response:
 
 def change_wallet(request: Request, resources: Resources) -> Response:
     """Switch the badge of a wallet on or off."""
-    wallet_id = _authorize(request, resources).wallet_id
-    is_public = requests.WalletChangeBody(request.body).badge
-    opening.publish(resources.table, wallet_id, is_public=is_public)
-    return responses.json({"id": wallet_id, "badge": is_public})
+    found, asked = _authorize(request, resources), requests.WalletChangeBody(request.body)
+    opening.publish(resources.table, found.wallet_id, is_public=asked.badge)
+    change = Change(found.wallet_id, {"badge": found.is_public}, asked.given)
+    return responses.json({"id": found.wallet_id, "badge": asked.badge}, change=change)
 
 
 def get_balance(request: Request, resources: Resources) -> Response:
@@ -80,16 +80,16 @@ def list_transactions(request: Request, resources: Resources) -> Response:
 
 def deposit_money(request: Request, resources: Resources) -> Response:
     """Deposit into a wallet, once for each nonce."""
-    target = request.path_parameters["wallet_id"]
-    return _post(requests.PostingBody(request.body).posting(target), resources)
+    target = _authorize(request, resources)
+    posting = requests.PostingBody(request.body).posting(target.wallet_id)
+    return _post(posting, target, resources)
 
 
 def transfer_money(request: Request, resources: Resources) -> Response:
     """Transfer from a wallet to another, once for each nonce."""
-    source, target = (request.path_parameters[name] for name in ("wallet_id", "target_id"))
-    if not caller_of(request).is_operator:
-        _authorize(request, resources)
-    return _post(requests.PostingBody(request.body).posting(target, source), resources)
+    source, target = _authorize(request, resources), request.path_parameters["target_id"]
+    posting = requests.PostingBody(request.body).posting(target, source.wallet_id)
+    return _post(posting, source, resources)
 
 
 def get_wallet_badge(request: Request, resources: Resources) -> Response:
@@ -108,9 +108,10 @@ def _draw_failure(failure: Exception) -> Badge:
     return Badge.error(LABEL, NO_BADGE if isinstance(failure, NotFoundError) else explain(failure))
 
 
-def _post(posting: wallet.Posting, resources: Resources) -> Response:
+def _post(posting: wallet.Posting, before: opening.Wallet, resources: Resources) -> Response:
     ledger.Ledger(resources.table, resources.clock).post(posting)
-    return responses.no_content()
+    balance = {"balance": str(before.balance)}
+    return responses.no_content(Change(before.wallet_id, balance))
 
 
 def _authorize(request: Request, resources: Resources) -> opening.Wallet:

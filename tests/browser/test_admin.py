@@ -167,6 +167,11 @@ def test_a_badge_far_above_its_month_is_marked_and_leads_to_its_page(operator: O
     burst = page.locator("#bursts li")
     expect(burst).to_have_count(1)
     expect(burst).to_contain_text("5,000 views in the last full hour")
+    page.on("dialog", lambda dialog: dialog.accept())
+    burst.get_by_role("button", name="Remove").click()
+    expect(burst.get_by_role("status")).to_have_text(
+        re.compile("^5,000 views removed|not all counted yet")
+    )
     operator.search(BURST)
     expect(page.locator("#rows .tag")).to_have_text("5,000 last hour")
     burst.get_by_role("link").click()

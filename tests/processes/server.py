@@ -41,7 +41,7 @@ def create_token(folder: Path, name: str, user: str = "") -> str:
     """Create a token by the command, while a server runs or not."""
     options = ("--user", user) if user else ()
     status, out, err = run(folder, "token", "create", "--name", name, *options)
-    assert (status, err) == (0, "")
+    assert status == 0, err
     [token] = re.findall(rf"^Token {re.escape(name)}, shown only once: (\S+)$", out)
     return str(token)
 

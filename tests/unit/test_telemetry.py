@@ -217,11 +217,12 @@ def test_metrics_also_go_to_the_functions_that_want_them() -> None:
 
 
 def test_metrics_of_a_block_count_when_it_ends_without_an_error(out: io.StringIO) -> None:
-    with telemetry.counting_on_success():
+    with telemetry.writing_on_success():
         telemetry.count(views_put=2)
         assert lines(out) == []
     assert [line["views_put"] for line in lines(out)] == [2]
-    with suppress(ValueError), telemetry.counting_on_success():
+    with suppress(ValueError), telemetry.writing_on_success():
         telemetry.count(views_put=3)
+        telemetry.changed("owner", "delete_badge", "octocat")
         raise ValueError
     assert len(lines(out)) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import print_fields, print_json, print_result
+from vumi.cli.output import log_change, print_fields, print_json, print_result
 from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
 from vumi.plurals import plural
@@ -137,7 +137,9 @@ def remove_views(
     _announce(installation, [badge_id], "lose the views of these hours")
     confirm(yes=yes)
     windows, now = installation.counting.windows, installation.view_clock()
+    before = finding.describe_for_log(installation.table, owned)
     removed = removing.remove(installation.table, owned, hours, windows, now)
+    log_change(owned.names[-1], before)
     shown = badge_count.read(installation.table, badge_id).shown
     click.echo(f"Removed {plural(removed, 'view')}; {badge_id} shows {shown:,} now.")
 
@@ -173,7 +175,9 @@ def delete(
     for owned in found:
         now = installation.view_clock()
         opened = badges.reopen(installation.table, owned, now)
+        before = finding.describe_for_log(installation.table, opened)
         deleting.delete(installation.table, opened, now, retention)
+        log_change(owned.names[-1], before)
     click.echo(f"deleted: {', '.join(badge_ids)}")
 
 
@@ -197,7 +201,9 @@ def claim(installation: Installation, badge_id: str, digest: str, *, as_json: bo
     """
     if digest and re.fullmatch(DIGEST, digest) is None:
         raise click.BadParameter("give 64 hex digits in lower case", param_hint="--digest")
+    before = _describe(installation, badge_id)
     claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
+    log_change(badge_id, before)
     secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
     fields = {"id": badge_id, "secret": claimed.secret or None}
     print_result(f"{badge_id} has a new owner{secret}", fields, as_json=as_json)
@@ -209,14 +215,23 @@ def claim(installation: Installation, badge_id: str, digest: str, *, as_json: bo
 def release(installation: Installation, badge_ids: Sequence[str]) -> None:
     """Remove the owners of badges, whose counts stay."""
     for badge_id in badge_ids:
+        before = _describe(installation, badge_id)
         released = claiming.release(installation.table, badge_id)
+        log_change(badge_id, before)
         click.echo(f"{badge_id} {'has no owner now' if released else 'had no owner'}.")
 
 
 def _change(installation: Installation, owned: finding.OwnedBadge, wanted: BadgeChange) -> None:
     now = installation.view_clock()
     opened = badges.reopen(installation.table, owned, now)
+    before = finding.describe_for_log(installation.table, opened)
     changing.change(installation.table, opened, wanted, now)
+    log_change(owned.names[-1], before)
+
+
+def _describe(installation: Installation, badge_id: str) -> Mapping[str, object]:
+    table = installation.table
+    return finding.describe_for_log(table, finding.look_up(table, badge_id))
 
 
 def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -> None:

@@ -21,7 +21,7 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import print_json, print_result
+from vumi.cli.output import log_change, print_json, print_result
 from vumi.errors import ReportedError
 from vumi.operate.admin import counts_file, leancloud_file, other_counters
 from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
@@ -36,6 +36,8 @@ MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
 REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
 """Outcomes that are reported for each line, so that the operator can decide."""
+
+CHANGES = {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}
 
 
 class InterruptedImportError(ReportedError):
@@ -202,6 +204,8 @@ def restore(file: ExportFile, job: Restore, *, as_json: bool = False) -> None:
                 print_result(text, fields, as_json=as_json)
             reach(result.line)
         reach(file.count)
+    if not job.dry_run:
+        log_change(file.name)
     _report_dry_run(job, as_json=as_json)
     for (kind, outcome), count in sorted(outcomes.items(), key=_order):
         numbers = {"kind": kind, outcome.name.lower(): count}
@@ -227,6 +231,8 @@ def run(rows: Sequence[counts_file.ImportedCount], job: Import, *, as_json: bool
     with _progress(len(rows), "badges") as reach:
         for result in job.run(rows):
             outcomes[result.outcome] += 1
+            if not job.dry_run and result.outcome in CHANGES:
+                log_change(result.row.badge_id, {"base": result.before})
             if result.outcome in REPORTED_OUTCOMES:
                 print_result(_describe(result), result.to_json(), as_json=as_json)
             reach(outcomes.total())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
+from chalicelib import telemetry
 from vumi.cli.styles import strong
 
 Cell = str | int | None
@@ -23,6 +25,14 @@ def print_result(text: str, fields: Mapping[str, object], *, as_json: bool) -> N
         print_json(fields)
     else:
         click.echo(text)
+
+
+def log_change(changed_id: str, before: Mapping[str, object] | None = None) -> None:
+    """Log what the current command has changed, unless somebody at a terminal reads its output."""
+    if not sys.stderr.isatty():
+        context = click.get_current_context(silent=True)
+        action = context.command_path.removeprefix("vumi ") if context else ""
+        telemetry.changed("command", action, changed_id, before=before)
 
 
 def print_fields(fields: Mapping[str, object]) -> None:

@@ -42,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "reset": "badges:reset",
         "remove-views": "badges:remove_views",
         "traffic": "traffic:traffic",
+        "prune": "prune:prune",
         "rename": "badges:rename",
         "delete": "badges:delete",
         "claim": "badges:claim",

@@ -38,6 +38,7 @@ from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.disk_space import DiskSpace, free_bytes
 from vumi.tokens import show_first
+from vumi.workers.loops import Loop
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared, never bound
 """The loopback address for a server that listens on every address of the machine."""
@@ -76,6 +77,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     make_top = partial(MostViewed, patterns=settings.public_top, is_counted=is_counted)
     engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
     overview = Overview(settings.folder, invocation.clock)
+    bursts = Loop("bursts", lambda: overview.watch(engine.resources.view_clock()))
     admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
     monitoring = Monitoring(
         (*admin, *table_of(settings.product.drop_in).routes),
@@ -110,11 +112,14 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         new_token = engine.prepare(make_top)
         with monitoring.running():
             engine.start()
+            if settings.admin:
+                bursts.start()
             invocation.given.warn()
             warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
             server.serve(partial(_greet, settings, server.port, engine, new_token, notifier))
         commits.close()
     finally:
+        bursts.stop()
         overview.stop()
         engine.stop()
     click.echo("vu-mi stopped; nothing is lost.")

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import click
 
+from chalicelib.http.authentication import SHOWN_DIGITS
 from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import print_json, print_result, print_table
+from vumi.cli.output import log_change, print_json, print_result, print_table
 from vumi.operate.admin.installation import Installation
-from vumi.tokens import SHOWN_DIGITS, StoredToken, TokenStore
+from vumi.tokens import StoredToken, TokenStore
 
 
 @click.group(
@@ -40,6 +41,7 @@ def token() -> None:
 def create(installation: Installation, name: str, user: str, *, quiet: bool, as_json: bool) -> None:
     """Create a token and print it, only once."""
     created = _store(installation).create(name, user)
+    log_change(name)
     text = created if quiet else f"Token {name}, shown only once: {created}"
     print_result(text, {"name": name, "token": created}, as_json=as_json)
 
@@ -64,6 +66,7 @@ def list_(installation: Installation, *, as_json: bool) -> None:
 def revoke(installation: Installation, wanted: str, *, as_json: bool) -> None:
     """Revoke a token by its name, or by 8 or more digits of its digest."""
     revoked = _describe(_store(installation).revoke(wanted))
+    log_change(revoked["name"], revoked)
     print_result(f"revoked: {'  '.join(revoked.values())}", revoked, as_json=as_json)
 
 

@@ -147,7 +147,7 @@ class Database:
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes share one commit. It sees its own writes.
 
-        Its metrics are counted after the commit.
+        Its metrics and changes are written after the commit.
         """
 
         def job(connection: sqlite3.Connection) -> Result:
@@ -158,7 +158,7 @@ class Database:
             finally:
                 self._local.inside = outer
 
-        with telemetry.counting_on_success():
+        with telemetry.writing_on_success():
             return self.write(job)
 
     def map_in_commits(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.authorizer import authorize
+from chalicelib.http.messages import Caller, Role
 from simulation.memory_table import MemoryTable
 from tests.unit.aws.known_tokens import (
     BOOTSTRAP,
@@ -51,7 +52,7 @@ def test_a_token_opens_all_routes_because_the_answer_is_cached_for_all() -> None
             policy = asked(f"Bearer {token}", arn)
             assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
             assert policy["principalId"] == "operator"
-            assert policy["context"] == {"role": "operator", "user": ""}
+            assert Caller.of(policy["context"]) == Caller(Role.OPERATOR)
 
 
 def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
@@ -63,7 +64,7 @@ def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
         for method in ("GET", "PATCH", "POST", "PUT")
     ]
     assert policy["principalId"] == USER
-    assert policy["context"] == {"role": "user", "user": USER}
+    assert policy["context"] == {"role": "user", "user": USER, "name": "a-test"}
 
 
 def test_a_users_token_opens_no_path_that_only_ends_like_a_wallets() -> None:

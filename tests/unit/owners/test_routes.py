@@ -489,7 +489,7 @@ def test_a_proof_goes_from_the_challenge_to_the_secret(
     shown = api.get(secret, "octocat/hello").body
     assert (shown["count"], shown["proven"], shown["granted"]) == (1, "octocat/hello", False)
     lines = [telemetry.JsonFormatter().format(record) for record in caplog.records]
-    assert [line for line in lines if "owner_proven" in line]
+    assert [line for line in lines if "claim_badge" in line]
     assert not [line for line in lines if key in line or secret in line]
 
 

@@ -1,6 +1,6 @@
 """The overview of one machine's badges: its file, and the process that makes it again when asked.
 
-A server whose page nobody looks at makes nothing.
+It is also made once an hour, to log the badges whose last full hour is a burst.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 from threading import Lock
 
 from chalicelib import telemetry
-from chalicelib.units import Seconds
+from chalicelib.units import Seconds, to_iso8601
 from vumi.operate.admin import overview_file
+from vumi.operate.admin.overview import Periods
 from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made
 
 FRESH_SECONDS = 5.0
@@ -26,6 +27,9 @@ AGAIN_SECONDS = 60.0
 """The time until the next try after a failure."""
 OLD_SECONDS = 60.0
 """Instead of an older overview, whoever asks waits for the new one."""
+HOUR_SECONDS = 3_600
+WATCH_SECONDS = 5.0
+"""The time until an overview that is being made is looked at again."""
 WAIT_SECONDS = 2.0
 """The longest wait for a new overview."""
 
@@ -47,6 +51,8 @@ class Overview:
         self._lock = Lock()
         self._process: subprocess.Popen[str] | None = None
         self._failed_at: Seconds | None = None
+        self._logged: set[tuple[str, str]] = set()
+        """The bursts of the latest hour that are logged, each with the hour."""
 
     @property
     def is_making(self) -> bool:
@@ -69,6 +75,14 @@ class Overview:
                 self._collect()
                 made = overview_file.read_made(self.path)
         return made
+
+    def watch(self, now: Seconds) -> Seconds:
+        """Make an overview each hour, which logs the bursts; return the time until the next step.
+
+        `now` is the clock of views.
+        """
+        self.refresh(now)
+        return WATCH_SECONDS if self.is_making else HOUR_SECONDS - now % HOUR_SECONDS + 60
 
     def read(self, query: BadgeQuery) -> BadgePage:
         """Return a page of the latest overview, which must exist."""
@@ -111,3 +125,19 @@ class Overview:
         self.failure = (said.strip().splitlines() or ["it was ended"])[-1] if failed else ""
         if failed:
             telemetry.event(logging.ERROR, "overview_failed", reason=self.failure)
+        else:
+            self._log_bursts()
+
+    def _log_bursts(self) -> None:
+        """Log each burst of the last full hour once, the highest ones."""
+        made = overview_file.read_made(self.path)
+        if made is None:
+            return
+        hour = to_iso8601(Periods.of(made.at).hour_began)
+        self._logged = {one for one in self._logged if one[1] == hour}
+        for badge in self.read(BadgeQuery(limit=1)).bursts:
+            if (badge.name, hour) not in self._logged:
+                self._logged.add((badge.name, hour))
+                mean = round(badge.mean_hour, 2)
+                fields = {"hour": hour, "views": badge.hour, "mean_hour": mean}
+                telemetry.event(logging.WARNING, "badge_burst", badge=badge.name, **fields)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulation.clocks import Clock
+from simulation.logs import logged_events
 from vumi.operate.admin import overview_file
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.operate.admin.overview_file import BadgeQuery
@@ -16,6 +17,7 @@ from vumi.operate.admin.overview_refresh import (
     FRESH_FACTOR,
     FRESH_SECONDS,
     OLD_SECONDS,
+    WATCH_SECONDS,
     Overview,
 )
 
@@ -26,6 +28,8 @@ MAKE = (
     "path = Path(sys.argv[1]); (path / 'runs').open('a').write('.');"
     "overview_file.write(path / overview_file.FILE, [], float(sys.argv[2]), lambda: 0)"
 )
+BURST = MAKE.replace("[]", "[BadgeOverview('octocat', ('octocat',), 5000, 1, 1, 1, hour=5000)]")
+BURST = f"from vumi.operate.admin.overview import BadgeOverview; {BURST}"
 FAIL = "raise OSError('the disk is full')"
 HANG = "import time; time.sleep(600)"
 
@@ -105,3 +109,26 @@ def test_stopping_ends_the_process(tmp_path: Path) -> None:
     assert overview.is_making
     overview.stop()
     assert not overview.is_making
+
+
+def test_the_hourly_watch_logs_each_burst_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock(NOW)
+    overview = overview_by(BURST, tmp_path, clock)
+
+    def watch() -> float:
+        while (rest := overview.watch(clock.now)) == WATCH_SECONDS:
+            pass
+        return rest
+
+    assert watch() == 3_600 - NOW % 3_600 + 60
+    clock.now += 600
+    watch()
+    assert [fields for _, _, fields in logged_events(caplog)] == [
+        {"badge": "octocat", "hour": "1970-01-12T12:00:00.000Z", "views": 5000, "mean_hour": 0.0}
+    ]
+    clock.now += 3_000
+    watch()
+    assert [event for _, event, _ in logged_events(caplog)] == ["badge_burst"] * 2
+    assert (tmp_path / "runs").read_text() == "..."

@@ -1,0 +1,137 @@
+"""The removal of badges that nobody owns and nobody saw for a long time, on one machine.
+
+A step finds its badges and removes them in one transaction, and a visitor's read, answer and view
+are in one, too. So a view comes before the step, and the badge stays; or after it, and begins a new
+badge that shows no view of the old one. No tombstone is needed, because no view of a pruned badge
+can come late: a badge with a stored view, or a message in the queue of views, stays.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from chalicelib.counting import keys
+from chalicelib.counting.view import View
+from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Seconds, to_milliseconds
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+
+STEP_BADGES = 100
+"""Badges that one step looks at, because visitors wait for its commit."""
+READ_BADGES = 2_000
+ROW_BYTES = 8
+"""The bytes that SQLite adds to the texts of a row, about (sqlite.org, "Record Format")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """The badges to prune: the last view, and everything else, is before `since`."""
+
+    since: Seconds
+    below: int
+    """The number of views, with the base, from which a badge stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenBadge:
+    """A badge to prune: the day (UTC) of its last view, or of its creation without one."""
+
+    partition: str
+    shown: int
+    seen: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """The removal of unseen badges from a file, which a server may serve meanwhile."""
+
+    database: Database
+    views_queue: SqliteQueue
+    unseen: Unseen
+
+    def find(self) -> Iterator[UnseenBadge]:
+        """Yield the badges to prune, by id."""
+        after = keys.PARTITION
+        while after:
+            found, after = _find(self.database.read, self.unseen, after, READ_BADGES)
+            yield from found
+
+    def prune(
+        self, stopwatch: Callable[[], Seconds], sleep: Callable[[Seconds], object]
+    ) -> Iterator[UnseenBadge]:
+        """Remove the badges, a step at a time, and yield them.
+
+        A pause after each step lets others write for three times as long. Raises `StorageError`.
+        """
+        after = keys.PARTITION
+        while after:
+            began = stopwatch()
+            found, after = self.database.in_one_commit(partial(self._step, after))
+            yield from found
+            sleep(3 * (stopwatch() - began))
+
+    def _step(self, after: str) -> tuple[list[UnseenBadge], str]:
+        found, last = _find(self.database.read, self.unseen, after, STEP_BADGES)
+        waiting = set(self._waiting()) if found else set()
+        gone = [badge for badge in found if badge.partition not in waiting]
+        self.database.write(partial(_remove, gone))
+        return gone, last
+
+    def _waiting(self) -> Iterator[str]:
+        """Yield the partitions of views that are still messages."""
+        for body in self.views_queue.bodies():
+            with suppress(MalformedError):
+                yield keys.partition(View.from_message(body).badge_id)
+
+
+def _find(
+    read: Callable[..., list[tuple[str, int, str, int]]], unseen: Unseen, after: str, limit: int
+) -> tuple[list[UnseenBadge], str]:
+    """Look at the badges after a partition; return those to prune, and the last one or nothing."""
+    day = f"{datetime.fromtimestamp(unseen.since, UTC):%Y-%m-%d}"
+    since = int(unseen.since), to_milliseconds(unseen.since), day
+    rows = read(_UNSEEN, (after, limit, unseen.below, *since))
+    found = [UnseenBadge(*row) for row in rows if row[2]]
+    return found, rows[-1][0] if len(rows) == limit else ""
+
+
+def _remove(gone: list[UnseenBadge], connection: sqlite3.Connection) -> None:
+    connection.executemany("DELETE FROM items WHERE pk = ?", [(one.partition,) for one in gone])
+
+
+_UNSEEN = f"""
+WITH page AS (
+    SELECT pk, attributes FROM items
+    WHERE pk > ?1 AND pk < 'USER$' AND sk = '{keys.SUMMARY}' ORDER BY pk LIMIT ?2
+), badge AS (
+    SELECT pk, coalesce(json_extract(attributes, '$.alias'),
+            json_extract(attributes, '$.deleted')) IS NULL
+            AND coalesce(json_extract(attributes, '$.frozen'), 0) = 0 AS is_plain,
+        coalesce(json_extract(attributes, '$.base'), 0)
+            + coalesce(json_extract(attributes, '$.count'), 0) AS shown,
+        coalesce(json_extract(attributes, '$.created'), 0) AS created,
+        coalesce(json_extract(attributes, '$.watermark'), 0) AS watermark,
+        coalesce(json_extract(attributes, '$.today.day'), '') AS today
+    FROM page
+), judged AS (
+    SELECT *, is_plain AND shown < ?3 AND created < ?4 AND watermark < ?5 AND today < ?6
+        AND NOT EXISTS (SELECT 1 FROM viewed WHERE viewed.pk = badge.pk)
+        AND NOT EXISTS (SELECT 1 FROM items WHERE items.pk = badge.pk
+            AND sk != '{keys.SUMMARY}' AND NOT sk BETWEEN '{keys.DAY}' AND 'DAY$') AS is_unseen
+    FROM badge
+)
+SELECT pk, shown,
+    CASE WHEN is_unseen THEN max(today, date(max(created, watermark / 1000), 'unixepoch')) END,
+    CASE WHEN is_unseen THEN
+        (SELECT sum({ROW_BYTES} + length(CAST(items.pk || sk || attributes AS BLOB)))
+        FROM items WHERE items.pk = judged.pk) END
+FROM judged ORDER BY pk"""  # noqa: S608  fixed names
+"""`$` is the character after `#`. A badge with anything but a summary and days stays: an owner,
+other names, milestones, and whatever comes later."""
