@@ -1,4 +1,4 @@
-"""The ports of limits: how often an address may do what costs others, and the room for items."""
+"""The ports of limits: how often an address may do what costs others, the room, and the bans."""
 
 from __future__ import annotations
 
@@ -41,3 +41,23 @@ class NoLimits:
 
     def wait(self, action: Action, client: str) -> Seconds:  # noqa: ARG002  the port's
         return 0.0
+
+
+class Bans(Protocol):
+    """The bans of an engine: the patterns of ids that are neither counted nor shown."""
+
+    def cover(self, badge_id: str) -> bool:
+        """Return whether an id is banned."""
+
+    def forget(self) -> None:
+        """Read the bans again for the next request, because one was set or lifted."""
+
+
+class NoBans:
+    """The bans of an engine that bans nobody."""
+
+    def cover(self, badge_id: str) -> bool:  # noqa: ARG002  the port's
+        return False
+
+    def forget(self) -> None:
+        """Do nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from chalicelib.limits import Limits, Room
+from chalicelib.limits import Bans, Limits, Room
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
@@ -31,5 +31,7 @@ class Resources(Protocol):
     def limits(self) -> Limits: ...
     @property
     def room(self) -> Callable[[], Room]: ...
+    @property
+    def bans(self) -> Bans: ...
     @property
     def table(self) -> Table: ...

@@ -14,7 +14,7 @@ from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, NoLimits, Room
+from chalicelib.limits import Bans, Limits, NoBans, NoLimits, Room
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -41,6 +41,7 @@ class GivenResources:
     map_reads: MapParallel = map
     limits: Limits = field(default_factory=NoLimits)
     room: Callable[[], Room] = lambda: Room.ALL
+    bans: Bans = field(default_factory=NoBans)
     top: Top | None = None
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None

@@ -28,6 +28,7 @@ from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import Read, count_badges
+from vumi.storage.bans import FileBans
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
 from vumi.storage.private_files import FOLDER_MODE
@@ -95,6 +96,7 @@ class Engine:
         self.is_new = not (folder / FILE).exists()
         self._database = Database(folder / FILE, migrates=True)
         self.table = SqliteTable(self._database)
+        self._bans = FileBans(self._database, self.table)
         self.queue = SqliteQueue(
             self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
         )
@@ -125,6 +127,7 @@ class Engine:
             map_parallel=self._database.map_in_commits,
             limits=self._limits,
             room=self._room,
+            bans=self._bans,
             table=self.table,
             top=make_top(self.read),
             views_queue=self._view_queue,
@@ -158,7 +161,12 @@ class Engine:
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
-        return self._database.in_one_commit(partial(self._views.commit, function))
+
+        def commit() -> Result:
+            self._bans.refresh()
+            return self._views.commit(function)
+
+        return self._database.in_one_commit(commit)
 
     @property
     def path(self) -> Path:

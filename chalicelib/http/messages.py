@@ -39,11 +39,13 @@ class Role(StrEnum):
 class Caller:
     """The holder of a request's token: an operator, or the user `user`, a UUID.
 
-    Raises `ValueError` for a user without a UUID and for an operator with one.
+    `name` is that of the token, if it has one. Raises `ValueError` for a user without a UUID and
+    for an operator with one.
     """
 
     role: Role
     user: str = ""
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         valid = not self.user if self.is_operator else UUID.fullmatch(self.user)
@@ -53,15 +55,17 @@ class Caller:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Caller | None:
         """Return the caller that `role` and `user` name, or None if they name nobody."""
+        user, name = (str(fields.get(part) or "") for part in ("user", "name"))
         try:
-            return cls(Role(str(fields.get("role"))), str(fields.get("user") or ""))
+            return cls(Role(str(fields.get("role"))), user, name)
         except ValueError:
             return None
 
     @property
     def fields(self) -> dict[str, str]:
         """Return the fields from which `of` makes the same caller."""
-        return {"role": str(self.role), "user": self.user}
+        named = {"name": self.name} if self.name else {}
+        return {"role": str(self.role), "user": self.user, **named}
 
     @property
     def is_operator(self) -> bool:

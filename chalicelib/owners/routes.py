@@ -80,7 +80,7 @@ def claim_badge(request: Request, resources: OwnerResources) -> Response:
     if asked.proof is not None:
         proof = proving.Proof(asked.badge_id, asked.proof or tokens.new_token(), asked.digest)
         return (_end_proof if asked.proof else _begin_proof)(proof, request, resources)
-    ids.check_counted(asked.badge_id, resources.settings)
+    ids.check_counted(asked.badge_id, resources)
     guards.check_limit(Action.CLAIM, request, resources)
     now = resources.view_clock()
     return _claimed_response(
@@ -118,6 +118,8 @@ def change_badge(request: Request, resources: OwnerResources) -> Response:
     """Set the base, reset, freeze, rename, hand over, or remove the views of hours."""
     badge_id, secret = _badge_id(request), secret_of(request)
     asked, now = requests.ChangeBody(request.body), resources.view_clock()
+    if not asked.remove:
+        ids.check_not_banned(badge_id, resources)
     if asked.digest:
         owned = changing.hand_over(resources.table, badge_id, secret, asked.digest, now)
         return responses.json({"id": owned.names[-1]})
@@ -128,7 +130,7 @@ def change_badge(request: Request, resources: OwnerResources) -> Response:
         return responses.json({"id": owned.names[-1], "removed": removed})
     owned, wanted = finding.authenticate(resources.table, badge_id, secret), asked.change
     if wanted.name is not None:
-        ids.check_counted(wanted.name, resources.settings)
+        ids.check_counted(wanted.name, resources)
         guards.check_limit(Action.CLAIM, request, resources)
     if wanted.milestones:
         _check_milestones(wanted.milestones, request, resources)
@@ -168,7 +170,7 @@ def _end_proof(proof: proving.Proof, request: Request, resources: OwnerResources
 
 
 def _place(proof: proving.Proof, request: Request, resources: OwnerResources) -> places.Place:
-    ids.check_counted(proof.badge_id, resources.settings)
+    ids.check_counted(proof.badge_id, resources)
     place = places.find(proof.badge_id, resources.settings.proofs)
     guards.check_limit(Action.PROOF, request, resources)
     return place
@@ -204,6 +206,7 @@ def _find(
     caller = authentication.find(request.headers.get("authorization", ""), resources)
     if caller and caller.is_operator:
         return (of_operator or finding.find)(resources.table, _badge_id(request))
+    ids.check_not_banned(_badge_id(request), resources)
     return _authenticate(request, resources)
 
 

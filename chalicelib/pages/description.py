@@ -5,8 +5,8 @@ from __future__ import annotations
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.description import IMAGE, badge_operations
 from chalicelib.badges.options import BASE
-from chalicelib.counting import milestones
-from chalicelib.counting.ids import ID, NotCountedError
+from chalicelib.counting import bans, milestones
+from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
 from chalicelib.history.routes import A_DAY
 from chalicelib.history.top import MAX_LIMIT, NotPublicError, OneMachineOnlyError
@@ -24,6 +24,7 @@ from chalicelib.http.fields import (
 )
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
+from chalicelib.owners.bans import PATTERN, BanBody
 from chalicelib.owners.requests import MILESTONE_COUNT
 from chalicelib.pages import owned_badges
 from chalicelib.pages.badge_routes import LABEL, MAX_COUNTED, MAX_READ
@@ -74,12 +75,12 @@ BADGE = Section(
                     {"oneOf": [COUNTED_VIEWS, COUNTED]}, example={"views": COUNTED_EXAMPLES}
                 )
             },
-            [NotCountedError, guards.NoRoomError],
+            [NotCountedError, BannedError, guards.NoRoomError],
         ),
         "getCounts": Operation(
             "For lists of pages. An id without views has the count 0.",
             {200: success(COUNTS, example={"counts": COUNTED_EXAMPLES})},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
     },
 )
@@ -269,11 +270,16 @@ OWNED_EXAMPLE = {
     "granted": False,
     "milestones": [],
 }
+LISTED_NUMBER = {
+    "type": ["integer", "null"],
+    "minimum": 0,
+    "description": "Null if the badge is banned.",
+}
 OWNED_LIST = record(
     "OwnedBadges",
     {
         "badges": array(
-            record("ListedBadge", {"id": ID, "count": integer(), "today": integer()}),
+            record("ListedBadge", {"id": ID, "count": LISTED_NUMBER, "today": LISTED_NUMBER}),
             owned_badges.PAGE,
         )
     },
@@ -325,6 +331,7 @@ OWNER = Section(
                 errors.TakenError,
                 places.NotProvableError,
                 NotCountedError,
+                BannedError,
             ],
             body_of(
                 requests.ClaimBody,
@@ -335,7 +342,7 @@ OWNER = Section(
         "getBadge": Operation(
             "An operator's token is good too.",
             {200: success(OWNED, example=OWNED_EXAMPLE)},
-            OF_SECRET,
+            (*OF_SECRET, BannedError),
             has_secret=True,
         ),
         "getBadges": Operation(
@@ -347,7 +354,7 @@ OWNER = Section(
                     {"oneOf": [OWNED, OWNED_LIST]}, badge=OWNED_EXAMPLE, list=OWNED_LIST_EXAMPLE
                 )
             },
-            OF_SECRET,
+            (*OF_SECRET, BannedError),
             has_secret=True,
         ),
         "changeBadge": Operation(
@@ -361,6 +368,7 @@ OWNER = Section(
                 errors.ReachedError,
                 errors.NotFoldedError,
                 NotCountedError,
+                BannedError,
                 guards.NoRoomError,
             ),
             body_of(requests.ChangeBody, {"base": 1200}),
@@ -383,4 +391,41 @@ OWNER = Section(
         )
     },
 )
-SECTIONS = (BADGE, HISTORY, BADGE_PAGE, OWNER)
+
+# ---- the bans
+
+BAN = record(
+    "Ban",
+    {
+        "pattern": PATTERN,
+        "reason": string(maxLength=bans.MAX_REASON),
+        "by": string(description="The name of the token or the command that set the ban."),
+        "at": MOMENT,
+    },
+)
+BAN_EXAMPLE = {
+    "pattern": "spammer/*",
+    "reason": "spam",
+    "by": "admin",
+    "at": "2026-11-21T10:00:00.000Z",
+}
+BANS = Section(
+    "bans",
+    "Ban ids. A banned badge says that it is not counted here, and tells no number; what it has"
+    " stays, and is shown again when the ban is lifted.",
+    {
+        "getBans": Operation(
+            "In the order of the patterns.",
+            {200: success(closed({"bans": array(BAN, bans.ALL)}), example={"bans": [BAN_EXAMPLE]})},
+        ),
+        "setBan": Operation(
+            "Holds from the next request on, on AWS within a minute. A ban of the same pattern is"
+            f" replaced. There are at most {bans.MAX_BANS:,} bans.",
+            {200: success(BAN, example=BAN_EXAMPLE)},
+            [bans.TooManyBansError],
+            body_of(BanBody, {"reason": "spam"}),
+        ),
+        "liftBan": Operation("The same response if there is no such ban.", {204: success()}),
+    },
+)
+SECTIONS = (BADGE, HISTORY, BADGE_PAGE, OWNER, BANS)

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "claim": "badges:claim",
         "release": "badges:release",
     },
+    "Bans": {"ban": "bans:ban", "bans": "bans:bans", "unban": "bans:unban"},
     "Data": {
         "check": "check:check",
         "backup": "backup:backup",

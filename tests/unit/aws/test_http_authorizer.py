@@ -46,10 +46,11 @@ def ask(header: str, path: str = "/api/v1/events") -> object:
 @pytest.mark.parametrize("path", ["/api/v1/events", "/timers", "/api/v1/wallets/me"])
 def test_the_answer_names_the_caller_and_is_the_same_for_every_route(path: str) -> None:
     """API Gateway caches it for every route."""
-    for token in (TOKEN, BOOTSTRAP):
-        answer = {"isAuthorized": True, "context": {"role": "operator", "user": ""}}
+    for token, name in ((TOKEN, {"name": "a-test"}), (BOOTSTRAP, {})):
+        answer = {"isAuthorized": True, "context": {"role": "operator", "user": "", **name}}
         assert ask(f"Bearer {token}", path) == answer
-    of_user = {"isAuthorized": True, "context": {"role": "user", "user": USER}}
+    context = {"role": "user", "user": USER, "name": "a-test"}
+    of_user = {"isAuthorized": True, "context": context}
     assert ask(f"Bearer {USERS_TOKEN}", path) == of_user
 
 
