@@ -30,6 +30,7 @@ def standalone(
         map_parallel=database.map_in_commits,
         limits=NoLimits(),
         room=room,
+        quota=None,
         bans=NoBans(),
         table=SqliteTable(database),
         top=None,

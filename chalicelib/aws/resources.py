@@ -73,7 +73,7 @@ class AwsResources:
     map_parallel = map_reads = staticmethod(map_parallel)
     limits = NoLimits()
     room = staticmethod(lambda: Room.ALL)
-    top = None
+    top = quota = None
 
     resolver = staticmethod(socket.getaddrinfo)
 

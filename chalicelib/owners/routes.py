@@ -82,6 +82,7 @@ def claim_badge(request: Request, resources: OwnerResources) -> Response:
         return (_end_proof if asked.proof else _begin_proof)(proof, request, resources)
     ids.check_counted(asked.badge_id, resources)
     guards.check_limit(Action.CLAIM, request, resources)
+    _check_quota(asked.badge_id, resources)
     now = resources.view_clock()
     return _claimed_response(
         claiming.claim(resources.table, asked.badge_id, asked.base or 0, now, asked.digest)
@@ -163,6 +164,7 @@ def _begin_proof(proof: proving.Proof, request: Request, resources: OwnerResourc
 def _end_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> Response:
     """Look for the line; return the secret if it is there."""
     place = _place(proof, request, resources)
+    _check_quota(proof.badge_id, resources)
     search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
     claimed = search.prove(proof, place, resources.view_clock())
     telemetry.event(logging.INFO, "owner_proven", badge=proof.badge_id, url=place.url)
@@ -174,6 +176,12 @@ def _place(proof: proving.Proof, request: Request, resources: OwnerResources) ->
     place = places.find(proof.badge_id, resources.settings.proofs)
     guards.check_limit(Action.PROOF, request, resources)
     return place
+
+
+def _check_quota(badge_id: str, resources: OwnerResources) -> None:
+    """Count the badge that a claim is going to make. Raises `NoNewBadgesError`."""
+    if resources.quota and badge_count.read(resources.table, badge_id).is_new:
+        guards.check_quota(resources)
 
 
 def _check_milestones(

@@ -25,7 +25,6 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
 from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
@@ -191,7 +190,7 @@ def _take(
             views.append(badge_count.view_of_unread(badge_id, now))
         elif not (count := numbers.total).summary.frozen:
             if count.is_new:
-                guards.check_limit(Action.NEW_ID, request, resources)
+                guards.check_new_badge(request, resources)
             views.append(count.view(windows, now, resources.settings.hot_views))
 
     def counting() -> Counting:

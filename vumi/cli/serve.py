@@ -77,11 +77,13 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         patterns=settings.public_top,
         is_counted=lambda badge_id: ids.is_counted(badge_id, engine.resources),
     )
-    engine: Engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
+    engine: Engine = Engine(
+        settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
+    )
     overview = Overview(settings.folder, invocation.clock)
-    admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
+    admin = Admin(engine, overview, invocation.clock, engine.limits_left)
     monitoring = Monitoring(
-        (*admin, *table_of(settings.product.drop_in).routes),
+        (*(admin.routes if settings.admin else ()), *table_of(settings.product.drop_in).routes),
         (engine.metrics, partial(read_process, invocation.clock())),
         limits,
         partial(access.check, access=settings.metrics, proxies=settings.proxies),
