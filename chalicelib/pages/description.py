@@ -75,7 +75,7 @@ BADGE = Section(
                     {"oneOf": [COUNTED_VIEWS, COUNTED]}, example={"views": COUNTED_EXAMPLES}
                 )
             },
-            [NotCountedError, BannedError, guards.NoRoomError],
+            [NotCountedError, BannedError, guards.NoRoomError, guards.NoNewBadgesError],
         ),
         "getCounts": Operation(
             "For lists of pages. An id without views has the count 0.",
@@ -327,6 +327,7 @@ OWNER = Section(
             },
             [
                 guards.NoRoomError,
+                guards.NoNewBadgesError,
                 NOT_PROVEN,
                 errors.TakenError,
                 places.NotProvableError,

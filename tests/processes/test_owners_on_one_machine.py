@@ -16,7 +16,7 @@ from cryptography import x509
 
 from simulation.authority import Authority
 from tests.processes.hosts import ID, hosting
-from tests.processes.server import Server, create_token, run, running
+from tests.processes.server import Server, running
 
 BADGES = "/api/v1/badges"
 KEY = "k" * 43
@@ -88,19 +88,3 @@ def test_a_stranger_reaches_no_private_host(tmp_path: Path) -> None:
         for badge_id in ("https://localhost/", "https://127.0.0.1/", "https://[::1]/"):
             status, refused = claim(server, badge_id, proof=KEY)
             assert (status, refused["error"]["code"]) == (400, "not_provable")
-
-
-def test_a_ban_of_the_command_holds_from_the_next_request_and_tells_what_it_hid(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path) as server:
-        server.visit(ID, 3)
-        assert run(tmp_path, "ban", f"{ID[:4]}*", "--reason", "spam")[0] == 0
-        assert server.badge(ID)["message"] == "not counted here"
-        token = create_token(tmp_path, "admin")
-        listed = server.ask("GET", "/api/v1/bans", token=token)[1]["bans"]
-        assert [(one["by"], one["reason"]) for one in listed] == [("vumi ban", "spam")]
-        assert run(tmp_path, "unban", f"{ID[:4]}*")[0] == 0
-        assert server.peek(ID) == 3
-        assert server.ask("PUT", f"/api/v1/bans?pattern={ID}", {}, token)[1]["by"] == "admin"
-        assert server.badge(ID)["message"] == "not counted here"
