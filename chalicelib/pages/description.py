@@ -155,7 +155,7 @@ HISTORY = Section(
             " hours. A longer history has several pages: send the same request with `from` set to"
             " `next`, and without `days`.",
             {200: success(HISTORY_SCHEMA, example=HISTORY_EXAMPLE)},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
         "getHistorySvg": Operation(
             f"A chart has at most {MAX_BUCKETS} days, weeks or months, or {Interval.HOUR.most}"
@@ -184,13 +184,13 @@ BADGE_PAGE = Section(
             " has a page too. Its lines have URLs by `PUBLIC_URL`, or by the headers `Host` and"
             " `X-Forwarded-Proto`.",
             {200: HTML},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
         "getBadgePicture": Operation(
             "The page names it as `og:image`. With `chalice deploy`, a REST API returns it only if"
             " `Accept` begins with `image/png`.",
             {200: {"description": "A picture", "content": {"image/png": {}}}},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
     },
 )
