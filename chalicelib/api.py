@@ -17,6 +17,7 @@ from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
+from chalicelib.owners import bans
 from chalicelib.owners import routes as owner_routes
 from chalicelib.owners.routes import OwnerResources
 from chalicelib.pages import badge_routes as views
@@ -80,6 +81,7 @@ TABLE = RouteTable(
         *owner_routes.ROUTES,
         *owned_badges.ROUTES,
         *github_traffic.ROUTES,
+        *bans.ROUTES,
         *views.HEALTH_ROUTES,
         *builder.ROUTES,
         *count_script.ROUTES,

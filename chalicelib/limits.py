@@ -1,7 +1,8 @@
-"""The ports of limits: how often an address may do what costs others, and the room for items."""
+"""The ports of limits: how often an address may do what costs others, the room, and the bans."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, IntEnum, auto
 from typing import Protocol
 
@@ -13,6 +14,8 @@ class Action(Enum):
 
     NEW_ID = auto()
     """The first view of an id, which creates a badge."""
+    NEW_ID_A_DAY = auto()
+    """The same, within a day."""
     CLAIM = auto()
     """A request to own a badge, or to give it another name or milestones."""
     PROOF = auto()
@@ -35,9 +38,42 @@ class Limits(Protocol):
     def wait(self, action: Action, client: str) -> Seconds:
         """Count an action and return 0, or return the time until the client may do it."""
 
+    def left(self) -> Mapping[str, int]:
+        """Return the actions that the client with the fewest has left, of each limit."""
+
 
 class NoLimits:
     """The limits of an engine that limits no client."""
 
     def wait(self, action: Action, client: str) -> Seconds:  # noqa: ARG002  the port's
         return 0.0
+
+    def left(self) -> Mapping[str, int]:
+        return {}
+
+
+class Quota(Protocol):
+    """The number of badges in all, of which an engine may take only so many."""
+
+    def admit(self) -> bool:
+        """Add a new badge, or return that there is no place for it."""
+
+
+class Bans(Protocol):
+    """The bans of an engine: the patterns of ids that are neither counted nor shown."""
+
+    def cover(self, badge_id: str) -> bool:
+        """Return whether an id is banned."""
+
+    def forget(self) -> None:
+        """Read the bans again for the next request, because one was set or lifted."""
+
+
+class NoBans:
+    """The bans of an engine that bans nobody."""
+
+    def cover(self, badge_id: str) -> bool:  # noqa: ARG002  the port's
+        return False
+
+    def forget(self) -> None:
+        """Do nothing."""

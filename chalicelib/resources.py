@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from chalicelib.limits import Limits, Room
+from chalicelib.limits import Bans, Limits, Quota, Room
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
@@ -18,7 +18,7 @@ class Resources(Protocol):
     """The settings, clocks, limits and table of a process.
 
     `view_clock` is the clock of views, which on one machine never goes back. On AWS, `limits`
-    limits nobody, and there is always `room`.
+    limits nobody, there is always `room`, and no `quota`.
     """
 
     @property
@@ -31,5 +31,9 @@ class Resources(Protocol):
     def limits(self) -> Limits: ...
     @property
     def room(self) -> Callable[[], Room]: ...
+    @property
+    def quota(self) -> Quota | None: ...
+    @property
+    def bans(self) -> Bans: ...
     @property
     def table(self) -> Table: ...

@@ -170,11 +170,13 @@ def listed(
 
 
 def parse_patterns(text: str) -> tuple[str, ...]:
-    """Return patterns of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
-    return tuple(
-        unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
-        for pattern in parts_of(text)
-    )
+    """Return patterns of ids for `fnmatch`."""
+    return tuple(map(to_glob, parts_of(text)))
+
+
+def to_glob(pattern: str) -> str:
+    """Return a pattern of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
+    return unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
 
 
 def _parse_url(text: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, TypeVar
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.counting import keys
+from chalicelib.counting.bans import TimedBans
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
@@ -163,6 +164,7 @@ class AwsWorld(World):
             settings=self.settings,
             clock=self.clock,
             table=self.table,
+            bans=TimedBans(lambda: self.table, self.clock),
             views_queue=ViewMessages(PausedQueue(self, self.accept)),
             # The deliveries of events are forgotten, because the sweep sends them again.
             webhooks=EventSchedule(lambda: PausedQueue(self, lambda _: None), self.clock),

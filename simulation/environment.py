@@ -6,7 +6,11 @@ import socket
 from collections.abc import MutableMapping
 from pathlib import Path
 
-NO_CLIENT_LIMITS = {"CLIENT_NEW_IDS_PER_MINUTE": "0", "CLIENT_CLAIMS_PER_MINUTE": "0"}
+NO_CLIENT_LIMITS = {
+    "CLIENT_NEW_IDS_PER_MINUTE": "0",
+    "CLIENT_NEW_IDS_PER_DAY": "0",
+    "CLIENT_CLAIMS_PER_MINUTE": "0",
+}
 """The settings of a server that gets all its requests from one address."""
 ROOT = Path(__file__).parent.parent
 """The folder in which programs of the project start."""

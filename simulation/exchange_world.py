@@ -240,6 +240,7 @@ class ExchangeWorld:
             yield f"/api/v1/views/counts?{given}&show=clones", ""
             for secret in sorted({*self.known.secrets.values(), "x" * 30}):
                 yield _badge(badge_id), secret
+        yield "/api/v1/bans", TOKEN
         for status in ("ACTIVE", "SUCCESS", "ERROR", "CANCELLED"):
             yield f"/api/v1/events?status={status}", TOKEN
         for event_id in EVENTS:

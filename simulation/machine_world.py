@@ -33,6 +33,7 @@ from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.operate.check.check import check_content
 from vumi.operate.check.report import FindingKind
+from vumi.storage.bans import FileBans
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -144,8 +145,10 @@ class MachineWorld(World):
         view_queue = NotingViewQueue(self.queue)
         view_queue.world = self
         self.deliveries = SqliteQueue(self.database, MILESTONES_QUEUE, wall)
+        self.bans = FileBans(self.database, self.engine)
         self.resources = replace(
             standalone(self.database, view_queue, wall, self.settings, lambda: self._room),
+            bans=self.bans,
             webhooks=EventSchedule(lambda: self.deliveries, wall),
         )
         self.views = ViewWorker(view_queue, self.resources)
@@ -201,7 +204,11 @@ class MachineWorld(World):
         names = [self.any_ids() for _ in range(self.random.choice([1, 1, 2, 5]))]
         self._versions = self._read_versions()
         requests = [(self.look(asked), self.any_request(asked)) for asked in names]
-        ask = partial(self.views.commit, lambda: [self._ask(*request) for request in requests])
+
+        def ask() -> list[list[Shown | str]]:
+            self.bans.refresh()
+            return self.views.commit(lambda: [self._ask(*request) for request in requests])
+
         answers = self._try(lambda: self.database.in_one_commit(ask))
         if answers is None:
             self._end([looking for looking, _ in requests])

@@ -14,7 +14,8 @@ from random import Random
 from typing import Protocol
 
 from chalicelib.api import ProcessResources
-from chalicelib.counting import keys
+from chalicelib.counting import bans, keys
+from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
 from chalicelib.counting.windows import Windows
@@ -36,6 +37,8 @@ from simulation.ledger import Ledger, Moment, Span
 from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation
 
+BANNED = 0.15
+"""The share of the requests that set or lift a ban."""
 OWNED = ("mine", "yours")
 TRIES = 8
 NEW_OWNER = 0.3
@@ -81,6 +84,9 @@ class Owners:
         if self.request.ended < self._world.moment or not self.requests:
             random, place = self._world.random, self._world.ledger.place
             badge_id = random.choice(self.ids)
+            if random.random() < BANNED:
+                self._ban(random.choice([badge_id, f"{badge_id[:1]}*"]))
+                return
             aliases = [name for name in self.ids if place(name) != name]
             if aliases and random.random() < TAKEN_NAME:
                 badge_id = random.choice(aliases)
@@ -93,6 +99,29 @@ class Owners:
                 self._change(badge_id, secret)
             else:
                 self._claim(badge_id)
+
+    def _ban(self, pattern: str) -> None:
+        """Lift all bans, or set one. It is no owner's request, so numbers may not change by it."""
+        table, patterns = (
+            self._world.table,
+            [one.pattern for one in bans.read_all(self._world.engine)],
+        )
+
+        def run(_: Operation) -> None:
+            with suppress(StorageError, Crash):
+                if patterns:
+                    self.lift_bans(table)
+                else:
+                    bans.put(table, Ban(pattern, "", "", 0))
+            self._world.resources.bans.forget()
+
+        self._world.start(run)
+
+    def lift_bans(self, table: Table) -> None:
+        """Lift all bans."""
+        for one in bans.read_all(table):
+            bans.lift(table, one.pattern)
+        self._world.resources.bans.forget()
 
     def _claim(self, badge_id: str) -> None:
         secret = self._new_secret()

@@ -14,7 +14,7 @@ from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, NoLimits, Room
+from chalicelib.limits import Bans, Limits, NoBans, NoLimits, Quota, Room
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -24,6 +24,17 @@ from chalicelib.units import Seconds
 
 MISSING: Any = None
 """The value of a part that was not given; its use fails."""
+
+
+@dataclass
+class Places:
+    """A `limits.Quota` with places for so many new badges."""
+
+    left: int
+
+    def admit(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
 
 
 @dataclass
@@ -41,6 +52,8 @@ class GivenResources:
     map_reads: MapParallel = map
     limits: Limits = field(default_factory=NoLimits)
     room: Callable[[], Room] = lambda: Room.ALL
+    quota: Quota | None = None
+    bans: Bans = field(default_factory=NoBans)
     top: Top | None = None
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None

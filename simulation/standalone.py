@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.limits import NoLimits, Room
+from chalicelib.limits import NoBans, NoLimits, Room
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 from simulation.resources import MISSING
@@ -30,6 +30,8 @@ def standalone(
         map_parallel=database.map_in_commits,
         limits=NoLimits(),
         room=room,
+        quota=None,
+        bans=NoBans(),
         table=SqliteTable(database),
         top=None,
         views_queue=views_queue,

@@ -48,6 +48,12 @@ GET_SECONDS = 30.0
 FAR_SECONDS = 100_000.0
 CLOCKS_SECONDS = 150.0
 """The clocks of two processes, and the time of a view, differ by less."""
+REFUSED = {
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.INSUFFICIENT_STORAGE,
+    HTTPStatus.FORBIDDEN,
+}
+BANNED = "not counted here"
 Shown: TypeAlias = Mapping[str, int]
 """The numbers that an answer shows: all views, or the views of hours, days or periods."""
 ALL, SUM = "all views", "the sum of the days"
@@ -182,6 +188,8 @@ class World:
         """Ask for a badge, or with POST for its number."""
         answer = self.ask(method, "/api/v1/views", asked, **options)
         body = json.loads(answer.body)
+        if answer.status == HTTPStatus.FORBIDDEN:
+            return str(body["error"]["message"])
         if body.get("isError") or (method == "POST" and body.get("count") is None):
             return str(body.get("message"))
         assert answer.status == HTTPStatus.OK
@@ -192,7 +200,7 @@ class World:
         path, name = ("", "views") if method == "POST" else ("/counts", "counts")
         answer = self.ask(method, f"/api/v1/views{path}", *asked)
         body = json.loads(answer.body)
-        if answer.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE}:
+        if answer.status in REFUSED:
             return [str(body["error"]["message"])] * len(asked)
         assert [one["id"] for one in body[name]] == list(asked)
         return [
@@ -204,7 +212,7 @@ class World:
         days = DAYS if by == "day" else MAX_DAYS_BY_HOUR
         answer = self.ask("GET", "/api/v1/views/history", asked, by=by, days=str(days))
         body = json.loads(answer.body)
-        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        if answer.status in REFUSED:
             return str(body["error"]["message"])
         buckets = {bucket[by]: bucket["views"] for bucket in body["views"]}
         assert body["total"] == sum(buckets.values())
@@ -262,6 +270,7 @@ class World:
         for asked, answer in zip(looking.asked, answers, strict=True):
             if not isinstance(answer, str):
                 self._check_answer(looking, asked, answer)
+            assert answer != BANNED or asked not in looking.own, "a banned badge has taken a view"
 
     def _check_answer(self, looking: Looking, asked: str, answer: Shown) -> None:
         badge_id = self.ledger.place(asked)
@@ -327,6 +336,7 @@ class World:
 
     def check(self) -> None:
         """Check law 1: every view is counted, and the history has every counted view."""
+        self.owners.lift_bans(self.engine)
         for badge_id in self.badges():
             count, removed = read(self.engine, badge_id).count, self.ledger.removed[badge_id]
             least, most = self.ledger.bounds(badge_id)

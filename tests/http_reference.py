@@ -30,6 +30,7 @@ PAGES = {
     "history": "badges.md",
     "page": "badges.md",
     "owner": "ownership.md",
+    "bans": "bans.md",
     "event": "events.md",
     "wallet": "wallets.md",
     "service": HOME,

@@ -28,10 +28,12 @@ from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import Read, count_badges
+from vumi.storage.bans import FileBans
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
+from vumi.storage.quota import BadgeQuota
 from vumi.storage.removals import FOLDS
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
@@ -78,13 +80,14 @@ class Engine:
 
     resources: StandaloneResources
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  parts of the engine
         self,
         folder: Path,
         settings: Settings,
         clock: Callable[[], Seconds] = time.time,
         limits: Limits = NO_LIMITS,
         room: Callable[[], Room] = lambda: Room.ALL,
+        max_badges: int = 0,
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -95,6 +98,7 @@ class Engine:
         self.is_new = not (folder / FILE).exists()
         self._database = Database(folder / FILE, migrates=True)
         self.table = SqliteTable(self._database)
+        self._bans = FileBans(self._database, self.table)
         self.queue = SqliteQueue(
             self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
         )
@@ -107,6 +111,9 @@ class Engine:
         for queue in (self.queue, self._deliveries, self._milestones, self._groups):
             queue.release()
         self._view_queue = CommitBuffer(self.queue)
+        in_one_commit: Callable[[Callable[[], int]], int] = self._database.in_one_commit
+        quota = BadgeQuota(max_badges, self.badges, in_one_commit, time.monotonic)
+        self.quota = quota if max_badges else None
         self._loops: list[Loop] = []
         self._events: list[EventWorker] = []
 
@@ -125,6 +132,8 @@ class Engine:
             map_parallel=self._database.map_in_commits,
             limits=self._limits,
             room=self._room,
+            quota=self.quota,
+            bans=self._bans,
             table=self.table,
             top=make_top(self.read),
             views_queue=self._view_queue,
@@ -139,7 +148,7 @@ class Engine:
             webhooks=self._webhooks(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)
-        self._loops = self._view_loops()
+        self._loops = [*self._view_loops(), *self._quota_loops()]
         if Feature.EVENTS in settings.features:
             self._loops += self._event_loops()
         return self._create_first_token()
@@ -158,7 +167,12 @@ class Engine:
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
-        return self._database.in_one_commit(partial(self._views.commit, function))
+
+        def commit() -> Result:
+            self._bans.refresh()
+            return self._views.commit(function)
+
+        return self._database.in_one_commit(commit)
 
     @property
     def path(self) -> Path:
@@ -166,6 +180,10 @@ class Engine:
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self._database.read(sql, arguments)
+
+    def limits_left(self) -> dict[str, int]:
+        """Return how far away the limits of all badges and of the busiest clients are."""
+        return {**self._limits.left(), **({"badges": self.quota.left} if self.quota else {})}
 
     def badges(self, most: int) -> int:
         """Return the number of badges, or `most` if there are more."""
@@ -198,6 +216,14 @@ class Engine:
         vacuum = Loop("vacuum", Vacuum(self._database).step)
         return [put, Loop("expiry", expiry.step), fold, archiving, sizes, vacuum]
 
+    def _quota_loops(self) -> Iterator[Loop]:
+        """Count the badges, and yield the loop that counts them again."""
+        if self.quota:
+            self.quota.step()
+            loop = Loop("count_badges", self.quota.step)
+            self.quota.on_refusal = loop.wake
+            yield loop
+
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
         groups = MessageDelivery(self._groups, handle, self._clock, self._database.in_one_commit)
@@ -226,7 +252,9 @@ class Engine:
     def metrics(self) -> Iterator[Family]:
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
         names = (VIEWS_QUEUE, DELIVERY_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
-        return storage.read(self._database, self._folder / FILE, names, self._clock)
+        yield from storage.read(self._database, self._folder / FILE, names, self._clock)
+        meaning = "Badges, and actions of the busiest client, that a limit has left."
+        yield Family.by_label("vumi_limit_left", meaning, "limit", self.limits_left())
 
     def start(self) -> None:
         for loop in self._loops:

@@ -13,7 +13,7 @@ from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, Room
+from chalicelib.limits import Bans, Limits, Quota, Room
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -48,6 +48,8 @@ class StandaloneResources:
     map_parallel: MapParallel
     limits: Limits
     room: Callable[[], Room]
+    quota: Quota | None
+    bans: Bans
     table: SqliteTable
     top: Top | None
     views_queue: ViewQueue

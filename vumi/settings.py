@@ -95,6 +95,11 @@ class StandaloneSettings:
         "the ids that one client address may view as the first visitor, at the same time or over a"
         " minute",
     )
+    client_new_ids_per_day: int = _limit(
+        "CLIENT_NEW_IDS_PER_DAY",
+        2_000,
+        "the new ids that one client address may view within a day, at the same time or over it",
+    )
     client_claims_per_minute: int = _limit(
         "CLIENT_CLAIMS_PER_MINUTE",
         30,
@@ -113,6 +118,13 @@ class StandaloneSettings:
         "the requests that one client address may send to the routes, over a second. GitHub's image"
         " proxy asks for everybody's badges from a few addresses, so a limit refuses views of busy"
         " badges",
+    )
+    max_badges: int = number(
+        "MAX_BADGES",
+        0,
+        (0, 10**9),
+        "the badges in all, beyond which a new id is refused; those that exist count on. 0 means no"
+        " limit",
     )
     min_free_bytes: int = number(
         "MIN_FREE_BYTES",
@@ -173,6 +185,7 @@ class StandaloneSettings:
     def client_rates(self) -> dict[Action, Rate]:
         given = {
             Action.NEW_ID: (self.client_new_ids_per_minute, 60),
+            Action.NEW_ID_A_DAY: (self.client_new_ids_per_day, 86_400),
             Action.CLAIM: (self.client_claims_per_minute, 60),
             Action.PROOF: (self.client_proofs_per_minute, 60),
             Action.REQUEST: (self.client_requests_per_second, 1),

@@ -24,8 +24,8 @@ OF_USERS = [AuthRoute("/api/v1/wallets", METHODS), AuthRoute("/api/v1/wallets/*"
 def authorize(request: AuthRequest) -> AuthResponse:
     """Allow all routes for an operator's token, those of wallets for a user's, else none.
 
-    The context has `role` and `user`. The answer names all allowed routes, because API Gateway
-    caches it for every route.
+    The context has `role`, `user` and the token's `name`. The answer names all allowed routes,
+    because API Gateway caches it for every route.
     """
     telemetry.begin("authorize", None)
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
+from chalicelib.counting.bans import TimedBans
 from chalicelib.counting.view import ViewMessages, ViewQueue
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy, load
@@ -72,7 +73,7 @@ class AwsResources:
     map_parallel = map_reads = staticmethod(map_parallel)
     limits = NoLimits()
     room = staticmethod(lambda: Room.ALL)
-    top = None
+    top = quota = None
 
     resolver = staticmethod(socket.getaddrinfo)
 
@@ -105,6 +106,10 @@ class AwsResources:
     @cached_property
     def claims(self) -> Claims:
         return claims.Leases()
+
+    @cached_property
+    def bans(self) -> TimedBans:
+        return TimedBans(lambda: self.table, self.clock)
 
     @cached_property
     def refusals(self) -> RefusalLog:

@@ -12,7 +12,7 @@ from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.fields import Field, Options, Repeated, schema, string
 from chalicelib.http.messages import Query, Unchanging
 from chalicelib.http.query import MAX_CACHED, check_characters
-from chalicelib.settings import Settings
+from chalicelib.resources import Resources
 
 MAX_CHARACTERS = 200
 MAX_BYTES = 400
@@ -44,6 +44,13 @@ class NotCountedError(ClientError):
 
     status = 403
     code = "not_counted"
+
+
+class BannedError(ClientError):
+    """The operator has banned the id: its views are not counted, and its numbers not told."""
+
+    status = 403
+    code = "banned"
 
 
 def parse(given: str | None) -> str:
@@ -121,21 +128,33 @@ def several(most: int, **rules: Any) -> Repeated[str]:
     return Repeated(parse, ID, words, most=most, name="id", example=example, **rules)
 
 
-def is_counted(badge_id: str, settings: Settings) -> bool:
-    """Return whether the operator counts an id."""
-    return not settings.ids or any(fnmatchcase(badge_id, pattern) for pattern in settings.ids)
+def is_counted(badge_id: str, resources: Resources) -> bool:
+    """Return whether the operator counts an id, and has not banned it."""
+    return _is_listed(badge_id, resources) and not resources.bans.cover(badge_id)
 
 
-def check_counted(badge_id: str, settings: Settings) -> None:
-    """Raise `NotCountedError` for an id that the operator does not count."""
-    if not is_counted(badge_id, settings):
+def _is_listed(badge_id: str, resources: Resources) -> bool:
+    listed = resources.settings.ids
+    return not listed or any(fnmatchcase(badge_id, pattern) for pattern in listed)
+
+
+def check_counted(badge_id: str, resources: Resources) -> None:
+    """Raise `NotCountedError` or `BannedError` for an id that the operator does not count."""
+    if not _is_listed(badge_id, resources):
         raise NotCountedError("this id is not counted here: the operator must add it to IDS")
+    check_not_banned(badge_id, resources)
 
 
-def read(kind: type[Asked], query: Query, settings: Settings) -> Asked:
+def check_not_banned(badge_id: str, resources: Resources) -> None:
+    """Raise `BannedError` for an id that the operator has banned."""
+    if resources.bans.cover(badge_id):
+        raise BannedError("not counted here")
+
+
+def read(kind: type[Asked], query: Query, resources: Resources) -> Asked:
     """Return the options of a query for a badge that is counted here. Raises `ClientError`."""
     options = _read_once(kind, query) if isinstance(query, Unchanging) else kind(query)  # type: ignore[arg-type]  # a class is hashable
-    check_counted(options.badge_id, settings)
+    check_counted(options.badge_id, resources)
     return options
 
 
@@ -144,9 +163,9 @@ def _read_once(kind: Callable[[Query], Asked], query: Unchanging[str, Sequence[s
     return kind(query)
 
 
-def read_several(kind: type[Several], query: Query, settings: Settings) -> Several:
+def read_several(kind: type[Several], query: Query, resources: Resources) -> Several:
     """Return the options of a query for badges that are all counted here. Raises `ClientError`."""
     options = kind(query)
     for badge_id in options.badge_ids:
-        check_counted(badge_id, settings)
+        check_counted(badge_id, resources)
     return options

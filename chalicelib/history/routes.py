@@ -150,14 +150,14 @@ class ChartOptions(LookOptions, HistoryOptions):
 
 def get_history(request: Request, resources: Resources) -> Response:
     """Return the views by hour, day, week or month; `next` is the `from` of the next page."""
-    asked = ids.read(HistoryOptions, request.query, resources.settings)
+    asked = ids.read(HistoryOptions, request.query, resources)
     found = _read(asked, resources, with_github=True)
     return responses.json(history.to_json(asked.badge_id, found))
 
 
 def get_history_svg(request: Request, resources: Resources) -> Response:
     """Draw the history; an error is drawn too, with the status of a badge."""
-    asked = ids.read(ChartOptions, request.query, resources.settings)
+    asked = ids.read(ChartOptions, request.query, resources)
     found = _read(asked, resources, with_github=bool(asked.overlay))
     if asked.overlay and found.by is not buckets.Interval.DAY:
         raise BadRequestError(f"with=visitors: give days, not by={found.by}: GitHub counts by day")

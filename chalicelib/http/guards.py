@@ -44,6 +44,7 @@ IGNORED_PREFIX = "utm_"
 """The beginning of the parameters by which campaigns tell links apart; they do nothing."""
 LIMITED = {
     Action.NEW_ID: "too many new badges",
+    Action.NEW_ID_A_DAY: "too many new badges in a day",
     Action.CLAIM: "too many claims, renames and milestones",
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
@@ -89,6 +90,13 @@ class NoRoomError(ClientError):
     code = "no_room"
 
 
+class NoNewBadgesError(ClientError):
+    """There are as many badges as the operator takes (`MAX_BADGES`). Those that exist count on."""
+
+    status = 403
+    code = "no_new_badges"
+
+
 def check_feature(route: Route, resources: Resources) -> None:
     """Raise `SwitchedOffError` if the feature of a route is switched off."""
     if route.feature and route.feature not in resources.settings.features:
@@ -101,6 +109,19 @@ def check_limit(action: Action, request: Request, resources: Resources) -> None:
         raise NoRoomError("no new badges now: the disk of this server is nearly full")
     if wait := resources.limits.wait(action, request.client):
         raise TooManyRequestsError(action, math.ceil(wait))
+
+
+def check_new_badge(request: Request, resources: Resources) -> None:
+    """Count a new badge of a request's client, and in all. Raises the errors of the limits."""
+    check_limit(Action.NEW_ID, request, resources)
+    check_limit(Action.NEW_ID_A_DAY, request, resources)
+    check_quota(resources)
+
+
+def check_quota(resources: Resources) -> None:
+    """Count a new badge in all. Raises `NoNewBadgesError`."""
+    if resources.quota and not resources.quota.admit():
+        raise NoNewBadgesError("no new badges here")
 
 
 def check_caller(authentication: Authentication, request: Request) -> None:

@@ -47,9 +47,8 @@ class Role(StrEnum):
 class Caller:
     """The holder of a request's token: an operator, or the user `user`, a UUID.
 
-    `name` is the token's, for the log.
-
-    Raises `ValueError` for a user without a UUID and for an operator with one.
+    `name` is that of the token, if it has one. Raises `ValueError` for a user without a UUID and
+    for an operator with one.
     """
 
     role: Role
@@ -64,16 +63,17 @@ class Caller:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Caller | None:
         """Return the caller that `role` and `user` name, or None if they name nobody."""
+        user, name = (str(fields.get(part) or "") for part in ("user", "name"))
         try:
-            role, user, name = (fields.get(one) or "" for one in ("role", "user", "name"))
-            return cls(Role(str(role)), str(user), str(name))
+            return cls(Role(str(fields.get("role"))), user, name)
         except ValueError:
             return None
 
     @property
     def fields(self) -> dict[str, str]:
         """Return the fields from which `of` makes the same caller."""
-        return {"role": str(self.role), "user": self.user, "name": self.name}
+        named = {"name": self.name} if self.name else {}
+        return {"role": str(self.role), "user": self.user, **named}
 
     @property
     def is_operator(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from chalicelib.counting import ids
+from chalicelib.counting import badge_count, ids
 from chalicelib.counting.windows import Windows
 from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
@@ -78,8 +78,9 @@ def claim_badge(request: Request, resources: OwnerResources) -> Response:
             return _begin_proof(proof, request, resources)
         before = _describe(asked.badge_id, resources)
         return _claimed_response(_end_proof(proof, request, resources), before, asked)
-    ids.check_counted(asked.badge_id, resources.settings)
+    ids.check_counted(asked.badge_id, resources)
     guards.check_limit(Action.CLAIM, request, resources)
+    _check_quota(asked.badge_id, resources)
     now = resources.view_clock()
     before = _describe(asked.badge_id, resources)
     table, base = resources.table, asked.base or 0
@@ -99,6 +100,8 @@ def change_badge(request: Request, resources: OwnerResources) -> Response:
     """Set the base, reset, freeze, rename, hand over, or remove the views of hours."""
     badge_id, secret, table = _badge_id(request), secret_of(request), resources.table
     asked, now = requests.ChangeBody(request.body), resources.view_clock()
+    if not asked.remove:
+        ids.check_not_banned(badge_id, resources)
     if asked.digest:
         before = _describe(badge_id, resources)
         owned = changing.hand_over(table, badge_id, secret, asked.digest, now)
@@ -111,7 +114,7 @@ def change_badge(request: Request, resources: OwnerResources) -> Response:
         return _changed_response(owned, before, asked, by, removed=removed)
     owned, wanted = finding.authenticate(table, badge_id, secret), asked.change
     if wanted.name is not None:
-        ids.check_counted(wanted.name, resources.settings)
+        ids.check_counted(wanted.name, resources)
         guards.check_limit(Action.CLAIM, request, resources)
     if wanted.milestones:
         _check_milestones(wanted.milestones, request, resources)
@@ -148,15 +151,22 @@ def _end_proof(
 ) -> claiming.ClaimedBadge:
     """Look for the line; return the badge with its secret if it is there."""
     place = _place(proof, request, resources)
+    _check_quota(proof.badge_id, resources)
     search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
     return search.prove(proof, place, resources.view_clock())
 
 
 def _place(proof: proving.Proof, request: Request, resources: OwnerResources) -> places.Place:
-    ids.check_counted(proof.badge_id, resources.settings)
+    ids.check_counted(proof.badge_id, resources)
     place = places.find(proof.badge_id, resources.settings.proofs)
     guards.check_limit(Action.PROOF, request, resources)
     return place
+
+
+def _check_quota(badge_id: str, resources: OwnerResources) -> None:
+    """Count the badge that a claim is going to make. Raises `NoNewBadgesError`."""
+    if resources.quota and badge_count.read(resources.table, badge_id).is_new:
+        guards.check_quota(resources)
 
 
 def _check_milestones(
@@ -207,6 +217,7 @@ def _find(
     caller = authentication.find(request.headers.get("authorization", ""), resources)
     if caller and caller.is_operator:
         return (of_operator or finding.find)(resources.table, _badge_id(request)), caller.name
+    ids.check_not_banned(_badge_id(request), resources)
     return _authenticate(request, resources), OWNER
 
 

@@ -25,7 +25,6 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
 from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
@@ -111,7 +110,7 @@ class ViewResources(Resources, Protocol):
 def get_views(request: Request, resources: ViewResources) -> Response:
     """Count a view and return the count before it; `peek=1` and HEAD count nothing."""
     kind = ImageOptions if request.path.endswith(IMAGE) else BadgeOptions
-    asked = ids.read(kind, request.query, resources.settings)
+    asked = ids.read(kind, request.query, resources)
     is_visit = request.method == "GET" and not asked.peek
     views = _read(asked.period, resources, asked.badge_id)
     if is_visit:
@@ -127,7 +126,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
 def count_view(request: Request, resources: ViewResources) -> Response:
     """Count a view of each badge, and return the counts before it to a script of any site."""
     check_empty(request.body)
-    options = ids.read_several(CountOptions, request.query, resources.settings)
+    options = ids.read_several(CountOptions, request.query, resources)
     _check_distinct(options.badge_ids)
     found = _read_all(options, resources)
     _take(found, request, resources)
@@ -137,7 +136,7 @@ def count_view(request: Request, resources: ViewResources) -> Response:
 
 def get_counts(request: Request, resources: ViewResources) -> Response:
     """Return the counts of badges in the order of their ids; this counts no view."""
-    options = ids.read_several(CountsOptions, request.query, resources.settings)
+    options = ids.read_several(CountsOptions, request.query, resources)
     found = _read_all(options, resources)
     counts = [_to_json(one, found[one], options, UNAVAILABLE) for one in options.badge_ids]
     return responses.json({"counts": counts})
@@ -193,7 +192,7 @@ def _take(
             views.append(badge_count.view_of_unread(badge_id, now))
         elif not (count := numbers.total).summary.frozen:
             if count.is_new:
-                guards.check_limit(Action.NEW_ID, request, resources)
+                guards.check_new_badge(request, resources)
             views.append(count.view(windows, now, resources.settings.hot_views))
 
     def counting() -> Counting:

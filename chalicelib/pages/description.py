@@ -5,8 +5,8 @@ from __future__ import annotations
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.description import IMAGE, badge_operations
 from chalicelib.badges.options import BASE
-from chalicelib.counting import milestones
-from chalicelib.counting.ids import ID, NotCountedError
+from chalicelib.counting import bans, milestones
+from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history import github
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
 from chalicelib.history.periods import LABEL
@@ -26,6 +26,7 @@ from chalicelib.http.fields import (
 )
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
+from chalicelib.owners.bans import PATTERN, BanBody
 from chalicelib.owners.requests import MILESTONE_COUNT
 from chalicelib.pages import github_traffic, owned_badges
 from chalicelib.pages.badge_routes import MAX_COUNTED, MAX_READ
@@ -77,12 +78,12 @@ BADGE = Section(
                     {"oneOf": [COUNTED_VIEWS, COUNTED]}, example={"views": COUNTED_EXAMPLES}
                 )
             },
-            [NotCountedError, guards.NoRoomError],
+            [NotCountedError, BannedError, guards.NoRoomError, guards.NoNewBadgesError],
         ),
         "getCounts": Operation(
             "For lists of pages. An id without views has the count 0.",
             {200: success(COUNTS, example={"counts": COUNTED_EXAMPLES})},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
     },
 )
@@ -172,7 +173,7 @@ HISTORY = Section(
             " hours. A longer history has several pages: send the same request with `from` set to"
             " `next`, and without `days`.",
             {200: success(HISTORY_SCHEMA, example=HISTORY_EXAMPLE)},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
         "getHistorySvg": Operation(
             f"A chart has at most {MAX_BUCKETS} days, weeks or months, or {Interval.HOUR.most}"
@@ -201,13 +202,13 @@ BADGE_PAGE = Section(
             " has a page too. Its lines have URLs by `PUBLIC_URL`, or by the headers `Host` and"
             " `X-Forwarded-Proto`.",
             {200: HTML},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
         "getBadgePicture": Operation(
             "The page names it as `og:image`. With `chalice deploy`, a REST API returns it only if"
             " `Accept` begins with `image/png`.",
             {200: {"description": "A picture", "content": {"image/png": {}}}},
-            [NotCountedError],
+            [NotCountedError, BannedError],
         ),
     },
 )
@@ -301,11 +302,16 @@ OWNED_EXAMPLE = {
     "granted": False,
     "milestones": [],
 }
+LISTED_NUMBER = {
+    "type": ["integer", "null"],
+    "minimum": 0,
+    "description": "Null if the badge is banned.",
+}
 OWNED_LIST = record(
     "OwnedBadges",
     {
         "badges": array(
-            record("ListedBadge", {"id": ID, "count": integer(), "today": integer()}),
+            record("ListedBadge", {"id": ID, "count": LISTED_NUMBER, "today": LISTED_NUMBER}),
             owned_badges.PAGE,
         )
     },
@@ -354,10 +360,12 @@ OWNER = Section(
             },
             [
                 guards.NoRoomError,
+                guards.NoNewBadgesError,
                 NOT_PROVEN,
                 errors.TakenError,
                 places.NotProvableError,
                 NotCountedError,
+                BannedError,
             ],
             body_of(
                 requests.ClaimBody,
@@ -368,7 +376,7 @@ OWNER = Section(
         "getBadge": Operation(
             "An operator's token is good too.",
             {200: success(OWNED, example=OWNED_EXAMPLE)},
-            OF_SECRET,
+            (*OF_SECRET, BannedError),
             has_secret=True,
         ),
         "getBadges": Operation(
@@ -380,7 +388,7 @@ OWNER = Section(
                     {"oneOf": [OWNED, OWNED_LIST]}, badge=OWNED_EXAMPLE, list=OWNED_LIST_EXAMPLE
                 )
             },
-            OF_SECRET,
+            (*OF_SECRET, BannedError),
             has_secret=True,
         ),
         "changeBadge": Operation(
@@ -394,6 +402,7 @@ OWNER = Section(
                 errors.ReachedError,
                 errors.NotFoldedError,
                 NotCountedError,
+                BannedError,
                 guards.NoRoomError,
             ),
             body_of(requests.ChangeBody, {"base": 1200}),
@@ -425,4 +434,41 @@ OWNER = Section(
         )
     },
 )
-SECTIONS = (BADGE, HISTORY, BADGE_PAGE, OWNER)
+
+# ---- the bans
+
+BAN = record(
+    "Ban",
+    {
+        "pattern": PATTERN,
+        "reason": string(maxLength=bans.MAX_REASON),
+        "by": string(description="The name of the token or the command that set the ban."),
+        "at": MOMENT,
+    },
+)
+BAN_EXAMPLE = {
+    "pattern": "spammer/*",
+    "reason": "spam",
+    "by": "admin",
+    "at": "2026-11-21T10:00:00.000Z",
+}
+BANS = Section(
+    "bans",
+    "Ban ids. A banned badge says that it is not counted here, and tells no number; what it has"
+    " stays, and is shown again when the ban is lifted.",
+    {
+        "getBans": Operation(
+            "In the order of the patterns.",
+            {200: success(closed({"bans": array(BAN, bans.ALL)}), example={"bans": [BAN_EXAMPLE]})},
+        ),
+        "setBan": Operation(
+            "Holds from the next request on, on AWS within a minute. A ban of the same pattern is"
+            f" replaced. There are at most {bans.MAX_BANS:,} bans.",
+            {200: success(BAN, example=BAN_EXAMPLE)},
+            [bans.TooManyBansError],
+            body_of(BanBody, {"reason": "spam"}),
+        ),
+        "liftBan": Operation("The same response if there is no such ban.", {204: success()}),
+    },
+)
+SECTIONS = (BADGE, HISTORY, BADGE_PAGE, OWNER, BANS)

@@ -78,6 +78,9 @@ def _read(resources: OwnerResources, own_digest: str, cursor: str) -> Iterator[O
 
 
 def _to_json(owned: OwnedBadge, resources: OwnerResources) -> dict[str, Any]:
+    """Return the present name and the numbers of a badge, which are null if it is banned."""
+    if resources.bans.cover(owned.names[-1]):
+        return {"id": owned.names[-1], "count": None, "today": None}
     today, now = Period(Show.TODAY), resources.view_clock()
     numbers = periods.read(resources.table, owned.badge_id, today, now)
     return {

@@ -36,7 +36,7 @@ class PageOptions(ids.IdOption):
 
 def get_badge_page(request: Request, resources: Resources) -> Response:
     """Show a badge as a page for people: its count, its periods, its chart, and lines to copy."""
-    asked = ids.read(PageOptions, request.query, resources.settings)
+    asked = ids.read(PageOptions, request.query, resources)
     badge_id, days = asked.badge_id, asked.days
     now = resources.view_clock()
     # The history is read first, so that no period is higher than the count, which never falls.
@@ -57,7 +57,7 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
 
 def get_badge_picture(request: Request, resources: Resources) -> Response:
     """Draw the last 30 days as a PNG of 1200 x 630 pixels, for link previews."""
-    badge_id = ids.read(ids.IdOption, request.query, resources.settings).badge_id
+    badge_id = ids.read(ids.IdOption, request.query, resources).badge_id
     found = _read_days(badge_id, preview.DAYS, resources)
     drawn = preview.draw([bucket.views for bucket in found.buckets])
     return Response(200, {"Content-Type": "image/png", **badge_responses.HEADERS}, drawn)

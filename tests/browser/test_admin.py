@@ -279,3 +279,24 @@ def test_the_page_is_used_with_the_keyboard_alone(operator: Operator) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator("th[aria-sort]")).to_have_text("Now")
+
+
+def test_a_ban_is_set_shown_as_text_and_lifted(operator: Operator) -> None:
+    """Also that of an evil pattern, by the keyboard."""
+    page = operator.open().page
+    bans = page.locator("#bans li")
+    expect(bans).to_have_count(0)
+    for pattern in (EVIL_IDS[0], "spammer/*"):
+        page.get_by_label("Id, or a pattern with *").fill(pattern)
+        page.get_by_label("Reason, for operators").fill("<b>spam</b>")
+        page.keyboard.press("Enter")
+        expect(bans.filter(has_text=pattern)).to_have_count(1)
+    expect(bans).to_have_count(2)
+    expect(bans.first.locator(".soft")).to_contain_text("<b>spam</b>")
+    page.get_by_label("Id, or a pattern with *").fill("\u200b")
+    page.keyboard.press("Enter")
+    expect(page.locator("#ban-said")).to_contain_text("U+200B")
+    for left in (1, 0):
+        page.get_by_role("button", name="Lift the ban").first.click()
+        expect(bans).to_have_count(left)
+    operator.expect_complaints("400")

@@ -23,6 +23,8 @@ COLORS = ("color: ", "labelColor: ", "logoColor: ")
 
 The description leaves the names of colours to CSS and shields.io.
 """
+BANNED = "not counted here"
+"""A badge that an earlier request has banned."""
 MAX_DAYS, MAX_DAYS_BY_HOUR = 9_999, 31
 EARLIEST = date(1970, 1, 1)
 
@@ -233,7 +235,7 @@ def badge_is_an_error_where_data_is_bad(
     if case.operation.path not in JSON_BADGES or response.status_code != HTTPStatus.OK:
         return None
     badge = response.json()
-    if badge.get("message", "").startswith(COLORS):
+    if badge.get("message", "").startswith((*COLORS, BANNED)):
         return None
     meant = copy.copy(response)
     meant.status_code = 400 if badge.get("isError") else 200

@@ -299,7 +299,7 @@ def test_a_route_of_the_table_reaches_its_function_with_its_authorizer_and_its_t
     match = TABLES[function].find(path)
     assert match is not None
     assert match.routes[method] == route
-    is_guarded = route.authentication is not Authentication.NONE
+    is_guarded = route.feature and route.authentication is not Authentication.NONE
     assert made["AuthorizationType"] == ("CUSTOM" if is_guarded else "NONE")
     assert made.get("AuthorizerId") == ({"Ref": "HttpApiAuthorizer"} if is_guarded else None)
     [stage] = of_type(stack, "AWS::ApiGatewayV2::Stage").values()

@@ -48,6 +48,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "claim": "badges:claim",
         "release": "badges:release",
     },
+    "Bans": {"ban": "bans:ban", "bans": "bans:bans", "unban": "bans:unban"},
     "Data": {
         "check": "check:check",
         "backup": "backup:backup",

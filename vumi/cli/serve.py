@@ -73,14 +73,19 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     unix_socket = _unix_socket(settings, notifier.given_socket())
     free = partial(free_bytes, settings.folder)
     room = DiskSpace(free, settings.min_free_bytes, time.monotonic)
-    is_counted = partial(ids.is_counted, settings=settings.product)
-    make_top = partial(MostViewed, patterns=settings.public_top, is_counted=is_counted)
-    engine = Engine(settings.folder, settings.product, invocation.clock, limits, room)
+    make_top = partial(
+        MostViewed,
+        patterns=settings.public_top,
+        is_counted=lambda badge_id: ids.is_counted(badge_id, engine.resources),
+    )
+    engine: Engine = Engine(
+        settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
+    )
     overview = Overview(settings.folder, invocation.clock)
     bursts = Loop("bursts", lambda: overview.watch(engine.resources.view_clock()))
-    admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
+    admin = Admin(engine, overview, invocation.clock, engine.limits_left)
     monitoring = Monitoring(
-        (*admin, *table_of(settings.product.drop_in).routes),
+        (*(admin.routes if settings.admin else ()), *table_of(settings.product.drop_in).routes),
         (engine.metrics, partial(read_process, invocation.clock())),
         limits,
         partial(access.check, access=settings.metrics, proxies=settings.proxies),

@@ -12,7 +12,7 @@ from vumi.given_settings import DEFAULT
 
 COMMON = {
     *("HOST", "PORT", "DATA", "SETTINGS", "TRUSTED_PROXIES", "PUBLIC_URL", "IDS", "DROP_IN"),
-    *("CLIENT_NEW_IDS_PER_MINUTE", "ACCESS_LOG", "EVENTS", "WALLETS"),
+    *("CLIENT_NEW_IDS_PER_DAY", "MAX_BADGES", "ACCESS_LOG", "EVENTS", "WALLETS"),
 }
 """The settings that most operators look at."""
 

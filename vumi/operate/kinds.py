@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from chalicelib.counting import ids, keys
+from chalicelib.counting import bans, ids, keys
+from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestones
 from chalicelib.counting.summary import HOUR_OF, Day, Summary
 from chalicelib.events import event as events
@@ -65,19 +66,33 @@ class ItemKind:
     names: tuple[str, ...] = ()
     attributes: str = ""
 
+    @property
+    def is_alone(self) -> bool:
+        """Return whether all items of the kind are in one partition, each a group of its own."""
+        return not self.partition.endswith("#")
+
+    def group_of(self, item: Item) -> str:
+        """Return the key of an item's group: that of its partition, or its own."""
+        return text(item, "SK") if self.is_alone else text(item, "PK")
+
+    def id_of(self, head: Item) -> str:
+        """Return the id of a group, by its head."""
+        return self.group_of(head).removeprefix(self.sort if self.is_alone else self.partition)
+
     def to_line(self, item: Item) -> dict[str, Value]:
         """Return the line of an item. Raises `WrongLineError`."""
         rest = {**item}
         parts = str(rest.pop("PK"))[len(self.partition) :], str(rest.pop("SK"))[len(self.sort) :]
-        self._check_known(parts[0], rest)
-        return {"type": self.name, **dict(zip(self.names, parts, strict=False)), **rest}
+        named = parts[1:] if self.is_alone else parts
+        self._check_known(named[0], rest)
+        return {"type": self.name, **dict(zip(self.names, named, strict=False)), **rest}
 
     def to_item(self, line: Mapping[str, Value]) -> Item:
         """Return the item of a line. Raises `WrongLineError`."""
         parts = [line.get(name) for name in self.names]
         if not all(isinstance(part, str) and part for part in parts):
             raise WrongLineError(f"a {self.name} needs the texts {' and '.join(self.names)}")
-        pk, sk, *_ = *map(str, parts), ""
+        pk, sk, *_ = *[""] * self.is_alone, *map(str, parts), ""
         rest = {name: line[name] for name in line if name not in {"type", *self.names}}
         self._check_known(pk, rest)
         return {"PK": self.partition + pk, "SK": self.sort + sk, **rest}
@@ -131,6 +146,14 @@ def _check_badge(item: Item) -> None:
         raise ValueError(f"its reset {summary.reset} is later than its watermark")
     if summary.today.day:
         date.fromisoformat(summary.today.day)
+
+
+def _check_ban(item: Item) -> None:
+    ban = Ban.of(item)
+    if ids.normalise(ban.pattern) != ban.pattern:
+        raise ValueError("its pattern is not normalised")
+    if ban.item != item:
+        raise ValueError("its attributes are not those of a ban")
 
 
 def _check_owner(item: Item) -> None:
@@ -287,6 +310,7 @@ TRAFFIC = ItemKind(
     "at days until visitors",
 )
 VIEW = ItemKind("view", keys.PARTITION, keys.VIEW, _check_view, ("id", "view"), "ttl")
+BAN = ItemKind(*("ban", bans.PARTITION, bans.SORT, _check_ban, ("pattern",)), "at by reason")
 EVENT = ItemKind(
     *("event", events.PARTITION, events.SORT, _check_event, ("id",)),
     "address at attempts batch claim created due kind lease next_at payload request round status"
@@ -323,10 +347,13 @@ STAYING = (
     ItemKind("sweep", CURSOR.pk, CURSOR.sk, _check_sweep),
 )
 """The kinds that an export leaves out: each engine makes them."""
-HEADS = (BADGE, EVENT, TOKEN, WALLET)
+HEADS = (BADGE, BAN, EVENT, TOKEN, WALLET)
 """The kinds that begin a group. The other items of a group have the same partition key."""
 MOVING = {
     kind.name: kind
-    for kind in (BADGE, OWNER, MILESTONES, DAY, TRAFFIC, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)
+    for kind in (
+        *(BADGE, OWNER, MILESTONES, DAY, TRAFFIC, VIEW),
+        *(BAN, EVENT, TOKEN, WALLET, NONCE, ENTRY),
+    )
 }
 _BY_KEY = {(kind.partition, kind.sort): kind for kind in (*MOVING.values(), *STAYING)}

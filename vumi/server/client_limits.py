@@ -63,6 +63,11 @@ class ClientLimits:
         self.refused[action] += wait > 0
         return wait / MICROSECONDS
 
+    def left(self) -> dict[str, int]:
+        """Return the actions that the client with the fewest has left, of each limit."""
+        now = int(self._clock() * MICROSECONDS)
+        return {action.name.lower(): one.left(now) for action, one in self._buckets.items()}
+
 
 class Buckets:
     """The buckets of one action. Requests on several threads use them."""
@@ -89,6 +94,12 @@ class Buckets:
                 if len(buckets) > MAX_CLIENTS:
                     buckets.popitem(last=False)
             return wait
+
+    def left(self, now: Microseconds) -> int:
+        """Return the fewest tokens that the bucket of a client has."""
+        with self._lock:
+            full_at = max(self._full_at[1].values(), default=now)
+        return (self._period - max(0, full_at - now)) // self._per_action
 
 
 class RefusalPace:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.authorizer import authorize
-from chalicelib.http.messages import Caller, Role
 from simulation.memory_table import MemoryTable
 from tests.unit.aws.known_tokens import (
     BOOTSTRAP,
@@ -48,11 +47,11 @@ def opened(policy: dict[str, Any]) -> list[str]:
 
 def test_a_token_opens_all_routes_because_the_answer_is_cached_for_all() -> None:
     for arn in (ARN, ARN.replace("GET/timers/e", "POST/api/v1/events")):
-        for token in (TOKEN, BOOTSTRAP):
+        for token, name in ((TOKEN, {"name": "a-test"}), (BOOTSTRAP, {})):
             policy = asked(f"Bearer {token}", arn)
             assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
             assert policy["principalId"] == "operator"
-            assert Caller.of(policy["context"]) == Caller(Role.OPERATOR)
+            assert policy["context"] == {"role": "operator", "user": "", **name}
 
 
 def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.counting import ids
+from chalicelib.counting.bans import Patterns
 from chalicelib.counting.ids import BadIdError, NotCountedError
 from chalicelib.http.errors import BadRequestError
-from chalicelib.settings import Settings
+from chalicelib.settings import Settings, parts_of
+from simulation.resources import GivenResources
 
 
 def parse(values: list[str]) -> str:
@@ -110,19 +112,23 @@ def test_a_character_that_shows_nothing_is_refused_by_its_code_point(
 def test_the_operator_lists_the_ids_that_are_counted(
     patterns: str, counted: list[str], others: list[str]
 ) -> None:
-    settings = Settings.from_environment({"IDS": patterns})
+    resources = GivenResources(settings=Settings.from_environment({"IDS": patterns}))
     for badge_id in counted:
-        ids.check_counted(badge_id, settings)
+        ids.check_counted(badge_id, resources)
     for badge_id in others:
         with pytest.raises(NotCountedError) as refusal:
-            ids.check_counted(badge_id, settings)
+            ids.check_counted(badge_id, resources)
         assert len(str(refusal.value)) <= LONGEST_MESSAGE
+    covered = filter(Patterns(parts_of(patterns)).cover, (*counted, *others))
+    assert [*covered] == (counted if patterns else [])
 
 
 def test_a_pattern_of_many_stars_is_checked_without_trying_all_ways() -> None:
-    settings = Settings.from_environment({"IDS": "*a" * 50 + "*b"})
+    pattern = "*a" * 50 + "*b"
+    resources = GivenResources(settings=Settings.from_environment({"IDS": pattern}))
     with pytest.raises(NotCountedError):
-        ids.check_counted("a" * 200, settings)
+        ids.check_counted("a" * 200, resources)
+    assert not Patterns([pattern]).cover("a" * 200)
 
 
 @given(st.text(st.characters(), max_size=210))

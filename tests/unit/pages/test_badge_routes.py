@@ -21,7 +21,7 @@ from simulation.clocks import NOON
 from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Places
 from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 from tests.unit import http_requests
@@ -124,6 +124,57 @@ def test_a_client_that_creates_too_many_badges_gets_one_that_says_so_and_stores_
     assert ask(resources, query="&peek=1") == "0"
     assert visit("second", method="HEAD").status == 200
     assert [View.from_message(body).badge_id for body in queue_of(resources).bodies] == ["first"]
+
+
+def test_a_client_that_made_its_ids_of_a_day_gets_a_badge_that_says_so(
+    resources: GivenResources,
+) -> None:
+    """A minute's limit that refuses takes nothing from the day's."""
+    now = [0.0]
+    rates = {Action.NEW_ID: Rate(1, 60), Action.NEW_ID_A_DAY: Rate(2, 86_400)}
+    resources.limits = limits = ClientLimits(rates, lambda: now[0])
+    said = []
+    for place, now[0] in enumerate((0, 40, 80, 150)):
+        answer = http_requests.ask(
+            resources, "GET", f"/api/v1/views?id={place}", client="192.0.2.1"
+        )
+        said.append(answer.body["message"])
+    assert [text.partition(" from")[0] for text in said] == [
+        "0",
+        "too many new badges",
+        "0",
+        "too many new badges in a day",
+    ]
+    assert limits.left()["new_id_a_day"] == 0
+    assert len(queue_of(resources).bodies) == 2
+
+
+def test_without_a_place_a_new_id_gets_a_badge_that_says_so_and_others_count(
+    resources: GivenResources,
+) -> None:
+    put_summary(resources.table, count=5)
+    resources.quota = Places(1)
+
+    def visit(badge_id: str, **more: str) -> Answer:
+        return http_requests.ask(resources, "GET", f"/api/v1/views?id={badge_id}", **more)
+
+    assert [visit(one).body["message"] for one in ("a", "b")] == ["0", "no new badges here"]
+    assert ask(resources) == "5"
+    assert visit("b&peek=1").body["message"] == "0", "reads nothing into being"
+    taken = [View.from_message(body).badge_id for body in queue_of(resources).bodies]
+    assert taken == ["a", BADGE]
+
+
+def test_without_a_place_no_new_id_is_claimed(resources: GivenResources) -> None:
+    put_summary(resources.table, "known", version=1)
+    resources.quota = Places(1)
+
+    def claim(badge_id: str) -> Answer:
+        return http_requests.ask(resources, "POST", "/api/v1/badges", {"id": badge_id})
+
+    assert claim("a").status == 201
+    assert claim("b").refusal == (403, "no_new_badges")
+    assert claim("known").status == 201
 
 
 @pytest.mark.parametrize("room", [Room.VIEWS, Room.COUNTS])

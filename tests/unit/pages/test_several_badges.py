@@ -18,7 +18,7 @@ from chalicelib.storage.writes import Put
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Places
 from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, put_views, shown
 from tests.unit import http_requests
@@ -125,6 +125,10 @@ def limit_new_ids(resources: GivenResources) -> None:
     resources.limits = ClientLimits({Action.NEW_ID: Rate(1, 60)}, lambda: NOON)
 
 
+def limit_badges(resources: GivenResources) -> None:
+    resources.quota = Places(1)
+
+
 def fill(resources: GivenResources) -> None:
     resources.room = lambda: Room.VIEWS
 
@@ -136,6 +140,7 @@ def list_ids(resources: GivenResources) -> None:
 @pytest.mark.parametrize(
     ("prepare", "query", "refusal"),
     [
+        (limit_badges, "?id=me.example&id=a&id=b", (403, "no_new_badges")),
         (limit_new_ids, "?id=me.example&id=a&id=b", (429, "too_many_requests")),
         (fill, "?id=me.example&id=a", (507, "no_room")),
         (list_ids, "?id=me.example&id=me.example/b", (403, "not_counted")),
@@ -148,7 +153,7 @@ def list_ids(resources: GivenResources) -> None:
         ),
         (lambda _: None, "", (400, "bad_request")),
     ],
-    ids=["limited", "no room", "not listed", "twice", "empty", "eleven", "none"],
+    ids=["full", "limited", "no room", "not listed", "twice", "empty", "eleven", "none"],
 )
 def test_a_request_that_is_refused_for_one_id_counts_none(
     resources: GivenResources,

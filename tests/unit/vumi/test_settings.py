@@ -28,6 +28,7 @@ def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     assert settings.product == Settings(retention_seconds=3_600)
     assert settings.client_rates == {
         Action.NEW_ID: Rate(300, 60),
+        Action.NEW_ID_A_DAY: Rate(2_000, 86_400),
         Action.CLAIM: Rate(30, 60),
         Action.PROOF: Rate(10, 60),
     }
@@ -44,7 +45,9 @@ def test_every_setting_is_read() -> None:
         "GRACE_SECONDS": "120",
         "RETENTION_SECONDS": "7200",
         "CLIENT_NEW_IDS_PER_MINUTE": "7",
+        "CLIENT_NEW_IDS_PER_DAY": "8",
         "CLIENT_CLAIMS_PER_MINUTE": "0",
+        "MAX_BADGES": "11",
         "CLIENT_PROOFS_PER_MINUTE": "9",
         "PROOFS": "off",
         "CLIENT_REQUESTS_PER_SECOND": "1000000",
@@ -63,11 +66,13 @@ def test_every_setting_is_read() -> None:
     )
     assert settings.client_rates == {
         Action.NEW_ID: Rate(7, 60),
+        Action.NEW_ID_A_DAY: Rate(8, 86_400),
         Action.PROOF: Rate(9, 60),
         Action.REQUEST: Rate(1_000_000, 1),
     }
     assert settings.proxies == TrustedProxies((IPv4Network("10.0.0.0/8"),))
     assert (settings.socket_mode, settings.file) == (0o606, "settings.toml")
+    assert settings.max_badges == 11
     assert (settings.admin, settings.access_log) == (False, True)
     assert settings.public_top == ("me.example/*", "b[?]")
     assert settings.metrics is MetricsAccess.TOKEN

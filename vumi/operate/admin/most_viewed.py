@@ -71,7 +71,8 @@ class MostViewed:
         began = self._stopwatch()
         self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
         if query in self._cached:
-            return _rank(_count_again(self._read, query, now, self._cached[query][1]), query)
+            kept = [one for one in self._cached[query][1] if self._is_counted(one.badge_id)]
+            return _rank(_count_again(self._read, query, now, kept), query)
         found = read_top(self._read, query, now, self._is_counted)
         ended = self._stopwatch()
         self._cached[query] = ended + FRESH_FACTOR * (ended - began), found

@@ -75,10 +75,16 @@ class ServedFile(Protocol):
 class Admin:
     """The routes of the page, and their state; the server starts when this is made."""
 
-    def __init__(self, file: ServedFile, overview: Overview, clock: Callable[[], Seconds]) -> None:
+    def __init__(
+        self,
+        file: ServedFile,
+        overview: Overview,
+        clock: Callable[[], Seconds],
+        limits_left: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
         self._file = file
         self._overview = overview
-        self._clock = clock
+        self._clock, self._limits_left = clock, limits_left
         self._started = clock()
         self._cached: tuple[Seconds, Mapping[str, Any]] | None = None
 
@@ -137,6 +143,7 @@ class Admin:
                 "bytes": measure(self._file.path),
                 "days": [{"day": one.day, "bytes": one.size} for one in sizes],
             },
+            "limits_left": self._limits_left(),
             "queues": self._read_queues(),
             "failed_events": self._read_failed_events(resources),
         }

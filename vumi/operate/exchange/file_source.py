@@ -114,6 +114,9 @@ class FileSource:
             return
         if kind not in HEADS:
             raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")
+        if kind.is_alone:
+            yield from (Group(_item(*row)) for row in chain([first], rows))
+            return
         yield Group(_item(*first), (_item(*row) for row in rows))
 
     def _read_badge(self, badge_id: str, rows: Iterator[tuple[str, str, str]]) -> Iterator[Group]:

@@ -100,8 +100,8 @@ class GivenGroup:
 
     @property
     def name(self) -> str:
-        """Return the id of the badge, event or wallet, or the digest of the token."""
-        return text(self.head, "PK").removeprefix(self.kind.partition)
+        """Return the id of the badge, event or wallet, or what the token or ban has for one."""
+        return self.kind.id_of(self.head)
 
     @property
     def is_small(self) -> bool:
@@ -308,8 +308,8 @@ def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
     The items of a large group are read when they are needed, and must be before the next group.
     """
     decoded = (_decode(number, line) for number, line in file.lines())
-    for pk, members in groupby(decoded, lambda one: text(one.item, "PK")):
-        if not pk:
+    for group, members in groupby(decoded, lambda one: one.item and one.kind.group_of(one.item)):
+        if not group:
             yield from members
             continue
         first = next(members)

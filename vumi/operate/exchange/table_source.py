@@ -35,7 +35,7 @@ from vumi.journals import query_all
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.source import Group, QueuedEvent, StoredObject, new_summary
-from vumi.operate.kinds import BADGE, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
+from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
 BATCH_PARTITIONS = 100
 TRIES = 50
@@ -102,9 +102,12 @@ class TableSource:
         return self._installation.map_parallel(read_patiently, heads)
 
     def _read(self, key: Key) -> Sequence[Group]:
-        """Return the groups of a badge, one for each name, or the one of an event or token."""
+        """Return the groups of a badge, one for each name, of all bans, or of an event or token."""
         if key.pk.startswith(BADGE.partition):
             return read_badge(self._installation.table, key.pk.removeprefix(BADGE.partition))
+        if key.pk == BAN.partition:
+            found = self._installation.table.query(key.pk, limit=UNLIMITED)
+            return [Group(ban) for ban in found]
         item = self._installation.table.get(key)
         return [Group(item)] if item else []
 

@@ -15,6 +15,7 @@ ITEMS: list[tuple[str, Item]] = [
     ("day", {"PK": "USER#a", "SK": "DAY#2026-03-14", "views": 1}),
     ("traffic", {"PK": "USER#a", "SK": "TRAFFIC#2026-03", "days": {"2026-03-14": {"views": 1}}}),
     ("view", {"PK": "USER#a", "SK": "VIEW#01KKP3FDG0PF3VEV91PWBK9YQ0"}),
+    ("ban", {"PK": "BANS", "SK": "BAN#a#b*", "reason": "", "by": "x", "at": 1}),
     ("event", {"PK": "TIMER#e", "SK": "TIMER", "kind": "log", "attempts": [{"code": 500}]}),
     ("token", {"PK": "TOKEN#0", "SK": "TOKEN", "name": "\ud800 ü"}),
     ("wallet", {"PK": "WALLET#w", "SK": "WALLET", "balance": 2**63 - 1}),

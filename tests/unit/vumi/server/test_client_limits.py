@@ -51,6 +51,16 @@ def test_clients_and_actions_have_their_own_buckets() -> None:
     assert limited.claim("", 9) == [0.0] * 9, "no address"
 
 
+def test_the_client_that_has_the_fewest_actions_left_is_known() -> None:
+    limited = Limited()
+    assert limited.limits.left() == {"claim": 300}
+    limited.claim("192.0.2.1", 7)
+    limited.claim("2001:db8::1", 5)
+    assert limited.limits.left() == {"claim": 293}
+    limited.now += 60
+    assert limited.limits.left() == {"claim": 300}
+
+
 def test_the_bucket_that_was_unused_for_the_longest_time_is_dropped() -> None:
     """So the memory is bounded. A dropped bucket is full when its client comes again."""
     limited = Limited(Rate(2, 60))

@@ -56,6 +56,8 @@ def live(world: ExchangeWorld) -> None:
     world.change(IDS[1], frozen=True, base=1000)
     world.change(IDS[2], reset=True)
     world.delete("d")
+    world.ask("PUT", "/api/v1/bans?pattern=spammer/*", {"reason": "spam"})
+    world.ask("PUT", "/api/v1/bans?pattern=spam", {})
     for name, target, seconds in zip(EVENTS, TARGETS, [60, 5, 7, 9_000_000], strict=True):
         world.schedule(name, target, seconds)
     for user in USERS[:2]:

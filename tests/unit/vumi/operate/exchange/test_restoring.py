@@ -17,7 +17,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.counting import keys
+from chalicelib.counting import bans, keys
+from chalicelib.counting.bans import Ban
 from chalicelib.events.event import Status, batch
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError, UnavailableError
@@ -64,6 +65,22 @@ def full(*times: int) -> MemoryInstallation:
 def put_wallet(installation: MemoryInstallation, last: str = "") -> None:
     wallet: Item = {"user": "u", "balance": 5, "last": last, "created": 1}
     installation.memory.put_all([{"PK": f"WALLET#{WALLET}", "SK": "WALLET", **wallet}])
+
+
+def test_each_ban_is_imported_for_itself() -> None:
+    """All are in one partition, but none is a part of another."""
+    one, other = empty(), empty()
+    for installation, patterns in ((one, "abc"), (other, "ab")):
+        for pattern in patterns:
+            bans.put(installation.table, Ban(pattern, "", "a test", 0))
+    bans.put(other.table, Ban("b", "spam", "a test", 0))
+    restored = restore(other, export(one))
+    assert {(one.kind, one.name): (one.outcome, one.reason) for one in restored} == {
+        ("ban", "a"): (SAME, ""),
+        ("ban", "b"): (KEPT, OTHER_CONTENT),
+        ("ban", "c"): (IMPORTED, ""),
+    }
+    assert [one.pattern for one in bans.read_all(other.table)] == [*"abc"]
 
 
 @pytest.mark.parametrize("late", [2_000_000, -100])

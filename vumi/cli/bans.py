@@ -1,0 +1,68 @@
+"""The commands `ban`, `bans` and `unban`, by which an operator decides what is not counted."""
+
+from __future__ import annotations
+
+import click
+
+from chalicelib.counting import bans as stored
+from chalicelib.counting.bans import Ban
+from chalicelib.owners.bans import parse_reason, to_json
+from chalicelib.units import to_milliseconds
+from vumi.cli.options import BADGE_ID, as_json, examples, on_installation
+from vumi.cli.output import print_json, print_table
+from vumi.errors import ReportedError
+from vumi.operate.admin.installation import Installation
+
+BY = "vumi ban"
+pattern_argument = click.argument("pattern", metavar="PATTERN", type=BADGE_ID)
+
+
+class NoBanError(ReportedError):
+    """There is no ban of the pattern. The message says where to find those that there are."""
+
+
+@click.command(
+    epilog=examples(
+        "vumi ban spammer/page --reason spam",
+        "vumi ban 'spammer/*' --reason spam",
+        "vumi ban 'spammer/*' --stack vu-mi-prod",
+    )
+)
+@pattern_argument
+@click.option("--reason", default="", help="The reason, for operators alone.")
+@on_installation
+def ban(installation: Installation, pattern: str, reason: str) -> None:
+    """Ban ids: they are neither counted nor shown.
+
+    In a pattern, * stands for any characters. The numbers stay, and unban shows them again. A ban
+    holds from the next request on, on AWS within a minute.
+    """
+    try:
+        given = parse_reason(reason)
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--reason") from None
+    stored.put(installation.table, Ban(pattern, given, BY, to_milliseconds(installation.clock())))
+    click.echo(f"{pattern} is banned.")
+
+
+@click.command(epilog=examples("vumi bans", "vumi bans --json"))
+@as_json
+@on_installation
+def bans(installation: Installation, *, as_json: bool) -> None:
+    """List all bans."""
+    found = [to_json(one) for one in stored.read_all(installation.table)]
+    if as_json:
+        for fields in found:
+            print_json(fields)
+    else:
+        print_table(("PATTERN", "REASON", "BY", "AT"), (list(one.values()) for one in found))
+
+
+@click.command(epilog=examples("vumi unban 'spammer/*'"))
+@pattern_argument
+@on_installation
+def unban(installation: Installation, pattern: str) -> None:
+    """Lift a ban, so that ids count again and show their numbers."""
+    if not stored.lift(installation.table, pattern):
+        raise NoBanError(f"no ban has the pattern {pattern}; vumi bans lists all")
+    click.echo(f"{pattern} is not banned any more.")
