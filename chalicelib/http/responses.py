@@ -6,21 +6,24 @@ import json as json_codec
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.http.messages import Response
+from chalicelib.http.messages import Response, Unchanging
 
 NOT_STORED = {"Cache-Control": "no-store"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 """Browsers must not take a response for another type than its own (Fetch standard)."""
 TYPES = {"Content-Type": "application/json", **NOSNIFF}
 
+HEADERS = Unchanging({**TYPES, **NOT_STORED})
+
 to_compact_json = json_codec.JSONEncoder(separators=(",", ":")).encode
 
 
 def json(
-    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] = NOT_STORED
+    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a JSON response, which no cache may keep unless `headers` say so."""
-    return Response(status, {**TYPES, **headers}, to_compact_json(body).encode())
+    content = to_compact_json(body).encode()
+    return Response(status, {**TYPES, **headers} if headers else HEADERS, content)
 
 
 def no_content() -> Response:

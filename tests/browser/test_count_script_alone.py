@@ -7,7 +7,9 @@ the test for the next step, and tells its result.
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -121,11 +123,13 @@ def showing(program: str, folder: Path, url: str) -> Iterator[None]:
     }
     command: Sequence[str | Path] = [program, *options[program], url]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:  # noqa: S603  of the test
+    with subprocess.Popen(  # noqa: S603  of the test
+        command, stdout=quiet, stderr=quiet, start_new_session=True
+    ) as process:
         try:
             yield
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGKILL)  # the program is a script that starts others
 
 
 @pytest.fixture
