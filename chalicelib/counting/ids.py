@@ -95,6 +95,7 @@ def _check_length(given: str, most: int) -> None:
         )
 
 
+AnyOptions = TypeVar("AnyOptions", bound=Options)
 Asked = TypeVar("Asked", bound="IdOption")
 Several = TypeVar("Several", bound="IdsOptions")
 
@@ -153,19 +154,25 @@ def check_not_banned(badge_id: str, resources: Resources) -> None:
 
 def read(kind: type[Asked], query: Query, resources: Resources) -> Asked:
     """Return the options of a query for a badge that is counted here. Raises `ClientError`."""
-    options = _read_once(kind, query) if isinstance(query, Unchanging) else kind(query)  # type: ignore[arg-type]  # a class is hashable
+    options = _read(kind, query)
     check_counted(options.badge_id, resources)
     return options
 
 
+def _read(kind: Callable[[Query], AnyOptions], query: Query) -> AnyOptions:
+    return _read_once(kind, query) if isinstance(query, Unchanging) else kind(query)
+
+
 @lru_cache(MAX_CACHED)
-def _read_once(kind: Callable[[Query], Asked], query: Unchanging[str, Sequence[str]]) -> Asked:
+def _read_once(
+    kind: Callable[[Query], AnyOptions], query: Unchanging[str, Sequence[str]]
+) -> AnyOptions:
     return kind(query)
 
 
 def read_several(kind: type[Several], query: Query, resources: Resources) -> Several:
     """Return the options of a query for badges that are all counted here. Raises `ClientError`."""
-    options = kind(query)
+    options = _read(kind, query)
     for badge_id in options.badge_ids:
         check_counted(badge_id, resources)
     return options

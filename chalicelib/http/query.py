@@ -35,10 +35,12 @@ def _parse(raw: str) -> Query:
     number = 1 + raw.count("&")
     if number > MAX_PARAMETERS:
         raise BadRequestError(f"the query has {number} parameters: give at most {MAX_PARAMETERS}")
-    return Unchanging(parse_qs(raw, keep_blank_values=True))
+    return parse_qs(raw, keep_blank_values=True)
 
 
-_parse_once = lru_cache(MAX_CACHED)(_parse)
+@lru_cache(MAX_CACHED)
+def _parse_once(raw: str) -> Query:
+    return Unchanging(_parse(raw))
 
 
 def whole_number(known: range, given: str, where: str = "") -> int:

@@ -6,12 +6,14 @@ import json as json_codec
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.http.messages import Change, Response
+from chalicelib.http.messages import Change, Response, Unchanging
 
 NOT_STORED = {"Cache-Control": "no-store"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 """Browsers must not take a response for another type than its own (Fetch standard)."""
 TYPES = {"Content-Type": "application/json", **NOSNIFF}
+
+HEADERS = Unchanging({**TYPES, **NOT_STORED})
 
 to_compact_json = json_codec.JSONEncoder(separators=(",", ":")).encode
 
@@ -19,11 +21,12 @@ to_compact_json = json_codec.JSONEncoder(separators=(",", ":")).encode
 def json(
     body: Mapping[str, Any],
     status: int = 200,
-    headers: Mapping[str, str] = NOT_STORED,
+    headers: Mapping[str, str] | None = None,
     change: Change | None = None,
 ) -> Response:
     """Return a JSON response, which no cache may keep unless `headers` say so."""
-    return Response(status, {**TYPES, **headers}, to_compact_json(body).encode(), change)
+    content = to_compact_json(body).encode()
+    return Response(status, {**TYPES, **headers} if headers else HEADERS, content, change)
 
 
 def no_content(change: Change) -> Response:

@@ -34,6 +34,9 @@
       found.set(element, views === "site" ? site : views ? pageId(views) : here());
     }
     for (const name of ["busuanzi", "vercount"]) {
+      for (const { style } of document.querySelectorAll(`[id^=${name}_][id$=_uv]`)) {
+        style.display = "none"; // visitors are not told apart
+      }
       for (const [kind, id] of [["page", here()], ["site", site]]) {
         for (const element of document.querySelectorAll(`#${name}_value_${kind}_pv`)) {
           found.set(element, id);

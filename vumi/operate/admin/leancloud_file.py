@@ -19,9 +19,9 @@ from vumi.operate.admin.counts_file import (
     format_problems,
     read_text,
 )
+from vumi.operate.admin.web_pages import WebPage
 
 HEADER = "#"
-INDEX = "/index.html"
 
 
 def read(name: str, file: IO[bytes], site: str) -> list[ImportedCount]:
@@ -65,5 +65,5 @@ def _parse(entry: object, site: str) -> tuple[str, int]:
     if not isinstance(entry, Mapping) or not {"url", "time"} <= entry.keys():
         raise ValueError("give an object of the class Counter, with url and time")
     path = unquote(urlsplit(str(entry["url"])).path)
-    path = path.removesuffix(INDEX) + "/" if path.endswith(INDEX) else path
-    return ids.normalise(f"{site}/{path.removeprefix('/')}"), options.base(str(entry["time"]))
+    page = WebPage(site, "/" + path.removeprefix("/"))
+    return page.badge_id, options.base(str(entry["time"]))

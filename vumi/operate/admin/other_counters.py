@@ -18,6 +18,7 @@ from chalicelib.counting import ids
 from chalicelib.migration import drop_in
 from chalicelib.outgoing.http_client import CallError, HttpReply, describe_refusal
 from vumi.errors import ReportedError
+from vumi.operate.admin.web_pages import WebPage
 
 MAX_REPLY_BYTES = 1024 * 1024
 """Some answers have the whole history, with some dozens of bytes for each day."""
@@ -46,13 +47,27 @@ class Client(Protocol):
 class Counter:
     """A service: its address, the path of a page's count, and the form of the response.
 
-    `counts` says that the service counts a view for each reading.
+    `counts` says that the service counts a view for each reading. A counter of web pages has the
+    form of a site's count too, in `parse_site`; `with_referer` names the page in this header.
     """
 
     address: str
     path: Callable[[str], str]
     parse: Callable[[bytes], int]
     counts: bool = False
+    parse_site: Callable[[bytes], int] | None = None
+    with_referer: bool = False
+
+    def parse_count(self, page: str, body: bytes) -> int:
+        """Return the count of a page, or of a site. Raises `ValueError`."""
+        if self.parse_site and not WebPage.of(page).path:
+            return self.parse_site(body)
+        return self.parse(body)
+
+    def headers(self, page: str) -> Mapping[str, str]:
+        """Return the headers of the request for the count of a page."""
+        referer = {"Referer": WebPage.of(page).url} if self.with_referer else {}
+        return {"Accept-Encoding": "identity", **referer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +80,9 @@ class ReadCount:
 
 
 def badge_id_of(service: str, page: str) -> str:
-    """Return the id of a page here, which is that of `DROP_IN`. Raises `BadIdError`."""
+    """Return the id of a page here: that of `DROP_IN` or `count.js`. Raises `BadIdError`."""
+    if COUNTERS[service].parse_site:
+        return WebPage.of(page).badge_id
     return ids.normalise(drop_in.SERVICES[service].to_id(page))
 
 
@@ -77,7 +94,7 @@ def read(client: Client, service: str, page: str, badge_id: str, address: str = 
     counter = COUNTERS[service]
     url = (address or counter.address).rstrip("/") + counter.path(page)
     try:
-        count = counter.parse(_fetch(client, url))
+        count = counter.parse_count(page, _fetch(client, url, counter.headers(page)))
         _check_viewed(count, counter)
     except (CallError, ValueError) as reason:
         raise NotReadError(f"{service} has not given the count of {page}: {reason}") from None
@@ -90,9 +107,9 @@ def _check_viewed(count: int, counter: Counter) -> None:
         raise ValueError("it has no views there; check the name")
 
 
-def _fetch(client: Client, url: str) -> bytes:
+def _fetch(client: Client, url: str, headers: Mapping[str, str]) -> bytes:
     """Return the body of an answer. Raises `CallError`, and `ValueError` for another status."""
-    reply = client.call("GET", url, {"Accept-Encoding": "identity"})
+    reply = client.call("GET", url, headers)
     if reply.status != FOUND:
         raise ValueError(describe_refusal(reply.status))
     if reply.body is None:
@@ -126,17 +143,25 @@ def parse_badge(body: bytes) -> int:
     return _number(texts[1])
 
 
-def json_field(name: str) -> Callable[[bytes], int]:
-    """Return the parser of a JSON object with the count in a field."""
+def json_field(*names: str, callback: str = "") -> Callable[[bytes], int]:
+    """Return the parser of a JSON object with the count in a field, or in a field of a field.
+
+    With a `callback`, the object is the argument of a call in a script.
+    """
 
     def parse(body: bytes) -> int:
+        text = _decode(body)
+        if callback:
+            text = text.partition(f"{callback}(")[2].partition(")")[0]
         try:
-            document = json.loads(_decode(body))
+            document = json.loads(text)
         except (ValueError, RecursionError):
             raise ValueError("the response is not JSON") from None
-        if not isinstance(document, dict) or name not in document:
-            raise ValueError(f"the response has no field {name}")
-        return _number(str(document[name]))
+        for name in names:
+            if not isinstance(document, dict) or name not in document:
+                raise ValueError(f"the response has no field {'.'.join(names)}")
+            document = document[name]
+        return _number(str(document))
 
     return parse
 
@@ -163,6 +188,9 @@ def _whole(page: str) -> str:
 def _segments(page: str) -> str:
     return quote(page, safe="/")
 
+
+CALLBACK = "BusuanziCallback_1"
+"""A name like those of busuanzi's own script."""
 
 COUNTERS: Mapping[str, Counter] = {
     "komarev": Counter(
@@ -201,6 +229,20 @@ COUNTERS: Mapping[str, Counter] = {
         "https://hitscounter.dev",
         lambda page: f"/api/history?url={_whole(page)}",
         json_field("total_hits"),
+    ),
+    "busuanzi": Counter(
+        "https://busuanzi.ibruce.info",
+        lambda _: f"/busuanzi?jsonpCallback={CALLBACK}",
+        json_field("page_pv", callback=CALLBACK),
+        counts=True,
+        parse_site=json_field("site_pv", callback=CALLBACK),
+        with_referer=True,
+    ),
+    "vercount": Counter(
+        "https://events.vercount.one",
+        lambda page: f"/api/v2/log?url={_whole(WebPage.of(page).url)}",
+        json_field("data", "page_pv"),
+        parse_site=json_field("data", "site_pv"),
     ),
 }
 """The services whose counts can be read. hits.seeyoufarm.com, for one, no longer answers."""

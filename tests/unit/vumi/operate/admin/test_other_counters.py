@@ -1,7 +1,8 @@
 """The counts of other counters: their URLs, their answers as documented, and changed answers.
 
 The answers are in the form of each service's source code: the badges of komarev by PHP's poser,
-those of visitor-badge by pybadges, and the JSON of the others.
+those of visitor-badge by pybadges, and the JSON of the others. Those of busuanzi, whose source is
+not public, are in the form that EvanNotFound/vercount and soxft/busuanzi-sync read.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ def encoded(document: object) -> bytes:
     return json.dumps(document).encode()
 
 
+def jsonp(document: object) -> bytes:
+    """Return the script of busuanzi, which calls the function of the page."""
+    return b"try{BusuanziCallback_1(" + encoded(document) + b");}catch(e){}"
+
+
 HITS_SH = {
     "total": 4_321,
     "monthly": 50,
@@ -55,6 +61,9 @@ HITS_SH = {
 }
 DWYL = {"label": "hits", "message": "4321", "schemaVersion": 1, "style": "flat"}
 HISTORY = {"total_hits": 4_321, "today_hits": 3, "history": [{"hit_count": 3, "is_today": 1}]}
+BUSUANZI = "https://busuanzi.ibruce.info/busuanzi?jsonpCallback=BusuanziCallback_1"
+VERCOUNT = "https://events.vercount.one/api/v2/log?url=https%3A%2F%2Fme.example%2F"
+COUNTS = {"site_uv": 9, "site_pv": 87_654, "page_pv": 4_321}
 LAOBI = "https://visitor-badge.laobi.icu/badge"
 RECORDED: list[tuple[str, str, str, bytes]] = [
     (
@@ -94,6 +103,13 @@ RECORDED: list[tuple[str, str, str, bytes]] = [
         "https://hitscounter.dev/api/history?url=https%3A%2F%2Fgithub.com%2Fdonaldzou%2Fhits-counter",
         encoded(HISTORY),
     ),
+    ("busuanzi", "me.example/a/", BUSUANZI, jsonp(COUNTS | {"version": 2.4})),
+    (
+        "vercount",
+        "https://me.example/文/",
+        f"{VERCOUNT}%25E6%2596%2587%2F",
+        encoded({"status": "success", "message": "Data retrieved successfully", "data": COUNTS}),
+    ),
 ]
 
 
@@ -102,11 +118,13 @@ class FakeClient:
 
     def __init__(self, answer: Callable[[], HttpReply]) -> None:
         self.urls: list[str] = []
+        self.referers: list[str] = []
         self._answer = answer
 
     def call(self, method: str, url: str, headers: Mapping[str, str]) -> HttpReply:
-        assert (method, headers) == ("GET", {"Accept-Encoding": "identity"})
+        assert (method, headers["Accept-Encoding"]) == ("GET", "identity")
         self.urls.append(url)
+        self.referers.append(headers.get("Referer", ""))
         return self._answer()
 
 
@@ -125,6 +143,29 @@ def refusal(service: str, body: bytes | None, status: int = 200) -> str:
 @pytest.mark.parametrize(("service", "page", "url", "body"), RECORDED)
 def test_a_count_is_read_by_one_request(service: str, page: str, url: str, body: bytes) -> None:
     assert read(service, page, body) == (ReadCount(page, "here", 4_321), [url])
+
+
+@pytest.mark.parametrize("service", ["busuanzi", "vercount"])
+def test_a_page_without_a_path_is_a_site(service: str) -> None:
+    body = next(body for one, _, _, body in RECORDED if one == service)
+    assert read(service, "https://me.example", body)[0].count == 87_654
+    assert other_counters.badge_id_of(service, "Me.example") == "me.example"
+
+
+@pytest.mark.parametrize(
+    ("page", "referer"),
+    [
+        ("me.example", "https://me.example/"),
+        ("http://me.example/文/?a=b#c", "https://me.example/%E6%96%87/"),
+        ("https://me.example/%E6%96%87/", "https://me.example/%E6%96%87/"),
+        ("me.example/a\r\nHost: b", "https://me.example/a%0D%0AHost%3A%20b"),
+        ("me.example\r\nA", "https://me.example%0D%0Aa/"),
+    ],
+)
+def test_busuanzi_finds_the_page_in_the_referer(page: str, referer: str) -> None:
+    client = FakeClient(lambda: HttpReply(200, "", jsonp(COUNTS)))
+    other_counters.read(client, "busuanzi", page, "here")
+    assert client.referers == [referer]
 
 
 def test_every_service_has_a_recorded_answer() -> None:
@@ -185,6 +226,8 @@ NO_BADGE = "the response is no badge with the label views, but has"
             f"{NO_COUNT} 'invalid url'",
         ),
         ("moe-counter", b'{"name": "a", "num": -1}', f"{NO_COUNT} '-1'"),
+        ("busuanzi", encoded(COUNTS), "the response is not JSON"),
+        ("vercount", encoded({"data": None}), "the response has no field data.site_pv"),
         ("hit-counter", b"1000000000000001", f"{NO_COUNT} '1000000000000001'"),
     ],
 )
@@ -198,6 +241,7 @@ def test_an_answer_in_another_form_is_refused(service: str, body: bytes, reason:
         ("komarev", poser("views", "0")),
         ("hitscounter", b'{"total_hits": 0, "today_hits": 0, "history": []}'),
         ("dwyl", encoded(DWYL | {"message": "1"})),
+        ("busuanzi", jsonp(COUNTS | {"site_pv": 1})),
     ],
 )
 def test_a_page_that_nobody_has_viewed_is_a_wrong_name(service: str, body: bytes) -> None:
@@ -227,6 +271,7 @@ def test_a_refusal_an_endless_answer_or_a_failure_is_said() -> None:
         ("moe-counter", "demo", "@demo"),
         ("moe-counter", "@demo", "@demo"),
         ("hit-counter", "https://example.com/a?b=c", "example.com/a"),
+        ("vercount", "https://example.com/%E6%96%87/index.html#b?c", "example.com/文/"),
     ],
 )
 def test_a_page_has_the_id_that_its_url_has_here(service: str, page: str, badge_id: str) -> None:
