@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.badges.options import PLAIN, Look
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 BadgeLook: TypeAlias = "tuple[str, str, str, str, str | Logo, str, bool]"
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
+class Badge(NamedTuple):
     """A badge to be drawn, by shields.io or as SVG.
 
     `color` is the background of the message, `label_color` that of the label and its logo, each in

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import unicodedata
 from binascii import crc32
-from dataclasses import replace
 from functools import lru_cache
 
 from chalicelib.badges import colors, logos, spark, svg_styles
@@ -37,7 +36,7 @@ def draw(badge: Badge) -> str:
     """
     drawn = _draw_with_logo(badge)
     if badge.spark and not _fits(drawn):
-        return _draw_with_logo(replace(badge, spark=()), NO_SPARK)
+        return _draw_with_logo(badge._replace(spark=()), NO_SPARK)
     return drawn
 
 

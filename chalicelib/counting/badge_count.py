@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chalicelib import telemetry
 from chalicelib.counting import keys, storing
@@ -48,8 +48,7 @@ DAY_ATTRIBUTES = ("today", "version")
 """The attributes of a summary by which its finished days are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """The views of a badge: those in its summary, and those after the watermark.
 
     `newest` has the ULIDs of the newest live views, newest first: one page, or all `live` views.

@@ -73,8 +73,10 @@ class Day:
         return replace(self, hours=hours)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+NO_DAY = Day()
+
+
+class Summary(NamedTuple):
     """The summary of a badge.
 
     Views up to the watermark are in `count`, views up to `reset` belong to an earlier life of the
@@ -85,9 +87,9 @@ class Summary:
     """
 
     badge_id: str
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # in place of the method of tuples
     watermark: Milliseconds = 0
-    today: Day = field(default_factory=Day)
+    today: Day = NO_DAY
     version: int = 0
     base: int = 0
     reset: Milliseconds = 0

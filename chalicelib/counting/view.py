@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from chalicelib.counting import ids
 from chalicelib.storage.messages import MalformedError
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One view of a badge.
 
     `ulid` identifies the view and has its time. `first` asks for the marker of the view's window,

@@ -16,7 +16,7 @@ and old is longer than a run of `put_views`, so two deliveries of a message neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chalicelib.counting import keys
 from chalicelib.settings import Settings
@@ -29,8 +29,7 @@ OLD = 1.5
 """A view is counted at once from this share of the grace on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(NamedTuple):
     """The lengths of windows, of the grace and of the retention."""
 
     window: WholeSeconds = 300

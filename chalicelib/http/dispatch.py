@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -94,7 +93,7 @@ def _authenticate(route: Route, request: Request, resources: AuthenticationResou
     if route.authentication is Authentication.NONE or request.caller is not None:
         return request
     header = request.headers.get("authorization", "")
-    return replace(request, caller=authentication.authenticate(header, resources))
+    return request._replace(caller=authentication.authenticate(header, resources))
 
 
 def _answer_preflight(table: RouteTable, request: Request) -> Response | None:
@@ -164,4 +163,4 @@ def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:
     if not match.parameters:
         return route, request
     parameters = {name: unquote(value) for name, value in match.parameters.items()}
-    return route, replace(request, path=unquote(request.path), path_parameters=parameters)
+    return route, request._replace(path=unquote(request.path), path_parameters=parameters)

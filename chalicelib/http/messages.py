@@ -1,11 +1,16 @@
-"""The request that a route gets and the response that it returns, of no framework."""
+"""The request that a route gets and the response that it returns, of no framework.
+
+The values that each hit makes are named tuples, here and in `counting`: a frozen dataclass takes
+three times as long to make.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from chalicelib.settings import UUID
 
@@ -24,6 +29,7 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 
 
 BINARY_TYPES = {"image/png"}
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Role(StrEnum):
@@ -69,8 +75,7 @@ class Caller:
         return self.role is Role.OPERATOR
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """An HTTP request after its route was found.
 
     `path` and `path_parameters` are percent-decoded. The names of `headers` are in lower case.
@@ -80,23 +85,26 @@ class Request:
 
     method: str
     path: str
-    path_parameters: Mapping[str, str] = field(default_factory=dict)
-    query: Query = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    path_parameters: Mapping[str, str] = EMPTY
+    query: Query = EMPTY
+    headers: Mapping[str, str] = EMPTY
     body: bytes = b""
     caller: Caller | None = None
-    client: str = field(default="", repr=False)
+    client: str = ""
+
+    def __repr__(self) -> str:
+        """Return the request without its client."""
+        return f"Request({self.method} {self.path})"
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """An HTTP response. A body of text is in UTF-8.
 
     The server adds `Content-Length`, and sends no body to HEAD.
     """
 
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = EMPTY
     body: bytes = b""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chalicelib.http import errors
 from chalicelib.http.fields import Options
@@ -82,8 +82,7 @@ class Route:
         return [self.method, "HEAD"] if self.with_head else [self.method]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """The routes of a path by method, and the values of its parameters, as they were sent."""
 
     routes: Mapping[str, Route]

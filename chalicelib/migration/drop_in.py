@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chalicelib.badges import options
@@ -213,7 +213,7 @@ SERVICES: Mapping[str, Service] = {
 def get_drop_in(request: Request, resources: routes.ViewResources) -> Response:
     """Count a view of the badge that a URL of another counter names, and return the badge."""
     query = translate(request.path, request.query, resources.settings.drop_in)
-    return routes.get_views(replace(_ours(request), query=query), resources)
+    return routes.get_views(_ours(request)._replace(query=query), resources)
 
 
 def _fail(failure: Exception, request: Request) -> Response:
@@ -226,7 +226,7 @@ def _fail(failure: Exception, request: Request) -> Response:
 def _ours(request: Request) -> Request:
     """Return a request for our path of its form."""
     form = "" if request.path.endswith(".json") else IMAGE
-    return replace(request, path=f"{routes.PATH}{form}")
+    return request._replace(path=f"{routes.PATH}{form}")
 
 
 ROUTE = Route(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, cast
 
@@ -158,7 +157,7 @@ class Application:
         kept_bytes = expected.length if expected.kept else 0
         with self._bodies.share(request.client, 1), self._memory.share(request.client, kept_bytes):
             body = await self._read(receive, peer, read)
-            return await self._answer(request.client, lambda: replace(request, body=body))
+            return await self._answer(request.client, lambda: request._replace(body=body))
 
     async def _read(
         self, receive: Receive, peer: Peer, read: Callable[[Receive], Awaitable[bytes]]

@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -136,7 +135,7 @@ class CommonCommits:
             return self._route(request)
         except MayWait:
             # The limits of its client have counted it already.
-            return partial(self._route, replace(request, client=""))
+            return partial(self._route, request._replace(client=""))
 
     def _take_all(self) -> Iterator[Waiting]:
         """Take all waiting requests, after a commit that failed."""

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeVar
 
 from chalicelib import telemetry
@@ -68,7 +67,7 @@ class ViewWorker:
             result = function()
         telemetry.count(views_taken=len(views))
         no_room = self._resources.room() is Room.COUNTS
-        views = [replace(one, unmarked=True) if one.hot or no_room else one for one in views]
+        views = [one._replace(unmarked=True) if one.hot or no_room else one for one in views]
         if views and (failed := self._try_to_store(views)):
             self._queue.queue.add_received(view.to_message() for view in views if view in failed)
         return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,7 +78,7 @@ def test_an_own_logo_is_a_document_with_its_colour() -> None:
     document = (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"{}><path d="M0 0h1"/></svg>'
     )
-    plain, white = own.to_json(), replace(own, logo_color="#ffffff").to_json()
+    plain, white = own.to_json(), own._replace(logo_color="#ffffff").to_json()
     assert plain["logoSvg"] == document.format("")
     assert white["logoSvg"] == document.format(' fill="#ffffff"')
     check_schema(plain)

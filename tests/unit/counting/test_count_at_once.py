@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -74,7 +73,7 @@ def test_a_view_is_counted_in_the_present_hour_and_leaves_a_marker(table: Table)
 
 def test_hot_views_of_a_commit_have_one_tally_a_minute_in_place_of_markers(table: Table) -> None:
     """Its time is the end of the minute, by which the clock of views is known after a crash."""
-    unmarked = [replace(one, unmarked=True) for one in views(3, hot=True)]
+    unmarked = [one._replace(unmarked=True) for one in views(3, hot=True)]
     assert count(table, unmarked[:2]) == 2
     assert count(table, unmarked[2:], now=NOON + 59.9) == 1
     tally = keys.seen(f"{earliest(AT_NOON + 60_000)}#{BADGE}")
@@ -85,7 +84,7 @@ def test_hot_views_of_a_commit_have_one_tally_a_minute_in_place_of_markers(table
         "ttl": int(NOON) + 60 + 600,
         "views": 3,
     }
-    assert count(table, [replace(view(AT_NOON, 9), unmarked=True)], now=NOON + 60) == 1
+    assert count(table, [view(AT_NOON, 9)._replace(unmarked=True)], now=NOON + 60) == 1
     assert table.get(keys.seen(f"{earliest(AT_NOON + 120_000)}#{BADGE}")) is None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -204,7 +203,7 @@ def test_the_caller_of_an_adapter_is_accepted_and_a_missing_one_refused(
         request = Request("GET", path, caller=caller, headers={"authorization": "Bearer x"})
         assert handle(match.routes["GET"], request, RESOURCES).status == status
         if caller:
-            assert dispatch(TABLE, replace(request, headers={}), RESOURCES).status == status
+            assert dispatch(TABLE, request._replace(headers={}), RESOURCES).status == status
 
 
 def test_an_error_of_a_feature_has_its_status_code_headers_and_details(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -187,7 +187,7 @@ def test_a_body_is_not_kept_if_its_route_or_its_token_is_wrong() -> None:
 
 def test_a_request_with_a_body_has_the_caller_that_was_admitted() -> None:
     def admit(request: Request) -> Request:
-        return replace(request, caller=Caller(Role.OPERATOR))
+        return request._replace(caller=Caller(Role.OPERATOR))
 
     taken = exchange("POST", headers=length(1), parts=[b"x", b""], admit=admit).request
     assert (taken.body, taken.caller) == (b"x", Caller(Role.OPERATOR))

@@ -163,7 +163,7 @@ def test_a_hot_view_that_can_not_be_counted_fails_the_commit(world: World) -> No
     pk, sk = keys.summary("wrong")
     world.table.put_all([{"PK": pk, "SK": sk, "count": "a text"}])
     with pytest.raises(UnavailableError):
-        world.commit(view(hot=True), replace(view(place=1, hot=True), badge_id="wrong"))
+        world.commit(view(hot=True), view(place=1, hot=True)._replace(badge_id="wrong"))
     assert world.counts == (0, 0)
 
 

@@ -233,7 +233,7 @@ def act(table: Table, action: str, badge_id: str, now: float, place: int) -> Non
             # A visitor's view is later than the watermark that they read.
             watermark = badge_count.read(table, badge_id).summary.watermark
             taken = view(max(int(now * 1000), watermark + 1), place, badge_id)
-            store(table, replace(taken, hot=action != "view"), now=now)
+            store(table, taken._replace(hot=action != "view"), now=now)
         case "fold":
             fold(table, now, badge_id)
         case "claim":
