@@ -29,8 +29,8 @@ from chalicelib.units import Milliseconds
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
-PAGE_ITEMS = 24
-"""Items that are read before others are counted: a row costs ten times as much as a count."""
+PAGE_ITEMS = 4
+"""Items that are read before others are counted, which is cheaper for more than a few."""
 INTEGER_END = 2**63
 """The end of SQLite's integers."""
 Row: TypeAlias = "tuple[str | int | None, ...]"
