@@ -14,7 +14,7 @@ from chalicelib.history.github import CLONES, NAMES, VIEWS, Traffic, prepare
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Body, Field, Json, array, integer, schema, string
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Change, Request, Response
 from chalicelib.http.query import shown
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
@@ -105,11 +105,13 @@ class TrafficBody(Body):
 def put_traffic(request: Request, resources: OwnerResources) -> Response:
     """Store GitHub's views and clones of a repository beside a badge."""
     badge_id = ids.IdOption(request.query).badge_id
+    ids.check_not_banned(badge_id, resources)
     owned = finding.authenticate(resources.table, badge_id, owners.secret_of(request))
-    told = TrafficBody(request.body).told
-    tell(resources.table, owned, told, resources.view_clock())
-    days = {one.kind: len(one.days) for one in told}
-    return responses.json({"id": owned.names[-1], "days": days})
+    asked = TrafficBody(request.body)
+    change = Change(owned.names[-1], finding.describe_for_log(resources.table, owned), asked.given)
+    tell(resources.table, owned, asked.told, resources.view_clock())
+    days = {one.kind: len(one.days) for one in asked.told}
+    return responses.json({"id": owned.names[-1], "days": days}, change=change)
 
 
 def tell(table: Table, owned: finding.OwnedBadge, told: list[Traffic], now: Seconds) -> None:

@@ -37,7 +37,9 @@ URL = f"https://127.0.0.1/{HIDDEN}"
 NEXT_DIGEST = tokens.digest(NEXT_SECRET)
 SECRETS = (TOKEN, SECRET, NEXT_SECRET, HIDDEN, NEXT_DIGEST, *map(tokens.digest, (TOKEN, SECRET)))
 USERS = [f"6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d1{digit}" for digit in range(3)]
-BADGES, EVENTS, WALLETS = (f"/api/v1/{name}" for name in ("badges", "events", "wallets"))
+BADGES, BANS, EVENTS, WALLETS = (
+    f"/api/v1/{name}" for name in ("badges", "bans", "events", "wallets")
+)
 EVENT = {"delay": 3_600, "target": {"log": True}, "payload": HIDDEN}
 POSTING = {"amount": "5", "nonce": "of-a-test"}
 Capture: TypeAlias = pytest.CaptureFixture[str]
@@ -55,12 +57,16 @@ class Play:
     query: str = ""
 
 
+TRAFFIC = {"views": {"count": 0, "uniques": 0, "views": []}}
 PLAYS = {
     ("POST", BADGES): Play({"id": "new", "digest": NEXT_DIGEST}, "new", {"count": 0}),
     ("PATCH", BADGES): Play({"frozen": True}, "mine", {"frozen": False}, "?id=mine"),
     ("PATCH", f"{BADGES}/{{badge_id}}"): Play({"digest": NEXT_DIGEST}, "mine", {"base": 7}),
     ("DELETE", BADGES): Play(b"", "mine", {"count": 7}, "?id=mine"),
     ("DELETE", f"{BADGES}/{{badge_id}}"): Play(b"", "mine", {"milestones": [1000]}),
+    ("PUT", f"{BADGES}/traffic"): Play(TRAFFIC, "mine", {"count": 7}, "?id=mine"),
+    ("PUT", BANS): Play({}, "spam/*", query="?pattern=spam/*"),
+    ("DELETE", BANS): Play(b"", "old", {"reason": "spam"}, "?pattern=old"),
     ("POST", "/timers"): Play({"hours": 0, "minutes": 1, "seconds": 0, "url": URL}),
     ("POST", EVENTS): Play({"id": "new", **EVENT}, "new"),
     ("DELETE", f"{EVENTS}/{{event_id}}"): Play(b"", "e", {"status": "ACTIVE"}),
@@ -98,6 +104,7 @@ def test_a_change_is_one_line_without_a_secret(
 ) -> None:
     operator = f"Bearer {TOKEN}"
     ask(resources, "POST", EVENTS, {"id": "e", **EVENT}, authorization=operator)
+    ask(resources, "PUT", f"{BANS}?pattern=old", {"reason": "spam"}, authorization=operator)
     wallets = [
         ask(resources, "POST", WALLETS, {"user_id": user}, authorization=operator).body["id"]
         for user in USERS[:2]
