@@ -85,8 +85,8 @@ INFO = {
     " 30 s, and 429 `too_many_requests` if its address sends more than there is room for.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64) and its network: new"
     " ids, claims, renames and requests, and all badges. Over a limit, a badge says so and counts"
-    " nothing, and any other route returns 429 `too_many_requests` with `Retry-After`. Scripts of any site may"
-    " count views, and read badges, charts, histories and their errors"
+    " nothing, and any other route returns 429 `too_many_requests` with `Retry-After`. Scripts of"
+    " any site may count views, and read badges, charts, histories and their errors"
     " (`Access-Control-Allow-Origin: *`). Their visitors' browsers can't change anything else:"
     " 403 `cross_site`. If the operator has set `HSTS_SECONDS`, responses have"
     " `Strict-Transport-Security`.",
