@@ -14,6 +14,7 @@ from simulation.tokens import store_token
 
 TOKEN, BOOTSTRAP, USERS_TOKEN = (name * 6 for name in ("operator", "bootstrap", "users"))
 SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
+BOOTSTRAP_NAME = f"API_TOKEN_DIGESTS {tokens.digest(BOOTSTRAP)[:12]}"
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
 

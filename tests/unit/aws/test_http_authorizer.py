@@ -16,6 +16,7 @@ from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
 from tests.unit.aws.known_tokens import (
     BOOTSTRAP,
+    BOOTSTRAP_NAME,
     SETTINGS,
     TOKEN,
     USER,
@@ -46,8 +47,9 @@ def ask(header: str, path: str = "/api/v1/events") -> object:
 @pytest.mark.parametrize("path", ["/api/v1/events", "/timers", "/api/v1/wallets/me"])
 def test_the_answer_names_the_caller_and_is_the_same_for_every_route(path: str) -> None:
     """API Gateway caches it for every route."""
-    for token, name in ((TOKEN, {"name": "a-test"}), (BOOTSTRAP, {})):
-        answer = {"isAuthorized": True, "context": {"role": "operator", "user": "", **name}}
+    for token, name in ((TOKEN, "a-test"), (BOOTSTRAP, BOOTSTRAP_NAME)):
+        context = {"role": "operator", "user": "", "name": name}
+        answer = {"isAuthorized": True, "context": context}
         assert ask(f"Bearer {token}", path) == answer
     context = {"role": "user", "user": USER, "name": "a-test"}
     of_user = {"isAuthorized": True, "context": context}
