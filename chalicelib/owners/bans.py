@@ -13,6 +13,7 @@ from chalicelib.http.messages import Change, Request, Response
 from chalicelib.http.query import short_text
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.resources import Resources
+from chalicelib.storage.ports import Table
 from chalicelib.units import to_iso8601, to_milliseconds
 
 PATH = "/api/v1/bans"
@@ -77,7 +78,7 @@ def set_ban(request: Request, resources: Resources) -> Response:
     pattern, reason = BanOptions(request.query).pattern, BanBody(request.body).reason
     by = guards.caller_of(request).name or OPERATOR
     ban = Ban(pattern, reason, by, to_milliseconds(resources.clock()))
-    change = _change(pattern, resources)
+    change = Change(pattern, find(resources.table, pattern))
     bans.put(resources.table, ban)
     resources.bans.forget()
     return responses.json(to_json(ban), change=change)
@@ -87,16 +88,16 @@ def lift_ban(request: Request, resources: Resources) -> Response:
     """Lift a ban; all numbers are shown again."""
     check_empty(request.body)
     pattern = BanOptions(request.query).pattern
-    change = _change(pattern, resources)
+    change = Change(pattern, find(resources.table, pattern))
     bans.lift(resources.table, pattern)
     resources.bans.forget()
     return responses.no_content(change)
 
 
-def _change(pattern: str, resources: Resources) -> Change:
-    """Return a change of the ban of a pattern, with the ban before it."""
-    before = [to_json(ban) for ban in bans.read_all(resources.table) if ban.pattern == pattern]
-    return Change(pattern, before[0] if before else None)
+def find(table: Table, pattern: str) -> dict[str, Any] | None:
+    """Return the ban of a pattern as JSON, or None."""
+    found = (to_json(ban) for ban in bans.read_all(table) if ban.pattern == pattern)
+    return next(found, None)
 
 
 def to_json(ban: Ban) -> dict[str, Any]:

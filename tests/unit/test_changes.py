@@ -14,6 +14,8 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.api import TABLE
+from chalicelib.counting import bans
+from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestone
 from chalicelib.http import tokens
 from chalicelib.http.routing import Authentication, Route
@@ -93,6 +95,7 @@ def resources() -> GivenResources:
     store_token(made.table, TOKEN)
     claim = {"id": "mine", "base": 7, "digest": tokens.digest(SECRET)}
     assert ask(made, "POST", BADGES, claim).status == 201
+    bans.put(made.table, Ban("old", "spam", "", 0))
     owned = finding.find(made.table, "mine")
     changing.change(made.table, owned, BadgeChange(milestones=(Milestone(1000, URL),)), NOON)
     return made
@@ -104,7 +107,6 @@ def test_a_change_is_one_line_without_a_secret(
 ) -> None:
     operator = f"Bearer {TOKEN}"
     ask(resources, "POST", EVENTS, {"id": "e", **EVENT}, authorization=operator)
-    ask(resources, "PUT", f"{BANS}?pattern=old", {"reason": "spam"}, authorization=operator)
     wallets = [
         ask(resources, "POST", WALLETS, {"user_id": user}, authorization=operator).body["id"]
         for user in USERS[:2]
@@ -154,6 +156,8 @@ def test_an_operators_removal_of_hours_names_the_token(
         ("token create --name new", "new"),
         ("token revoke a-test", "a-test"),
         ("import {counts}", "new"),
+        ("ban spam", "spam"),
+        ("unban old", "old"),
     ],
 )
 def test_a_command_that_changes_something_writes_the_same_line(

@@ -6,10 +6,10 @@ import click
 
 from chalicelib.counting import bans as stored
 from chalicelib.counting.bans import Ban
-from chalicelib.owners.bans import parse_reason, to_json
+from chalicelib.owners.bans import find, parse_reason, to_json
 from chalicelib.units import to_milliseconds
 from vumi.cli.options import BADGE_ID, as_json, examples, on_installation
-from vumi.cli.output import print_json, print_table
+from vumi.cli.output import log_change, print_json, print_table
 from vumi.errors import ReportedError
 from vumi.operate.admin.installation import Installation
 
@@ -41,7 +41,9 @@ def ban(installation: Installation, pattern: str, reason: str) -> None:
         given = parse_reason(reason)
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--reason") from None
+    before = find(installation.table, pattern)
     stored.put(installation.table, Ban(pattern, given, BY, to_milliseconds(installation.clock())))
+    log_change(pattern, before)
     click.echo(f"{pattern} is banned.")
 
 
@@ -63,6 +65,8 @@ def bans(installation: Installation, *, as_json: bool) -> None:
 @on_installation
 def unban(installation: Installation, pattern: str) -> None:
     """Lift a ban, so that ids count again and show their numbers."""
+    before = find(installation.table, pattern)
     if not stored.lift(installation.table, pattern):
         raise NoBanError(f"no ban has the pattern {pattern}; vumi bans lists all")
+    log_change(pattern, before)
     click.echo(f"{pattern} is not banned any more.")

@@ -15,9 +15,11 @@ import click
 from chalicelib.history.github import NAMES
 from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply, describe_refusal
+from chalicelib.owners import finding
 from chalicelib.pages.github_traffic import TrafficBody, tell
 from chalicelib.storage.items import Item
 from vumi.cli.options import BADGE_ID, Invocation, examples
+from vumi.cli.output import log_change
 from vumi.errors import ReportedError
 from vumi.operate.admin import badge as badges
 from vumi.plurals import plural
@@ -89,7 +91,9 @@ def traffic(  # noqa: PLR0913  the options
         with invocation.open_installation(stack) as installation:
             now, body = installation.view_clock(), TrafficBody(json.dumps(told).encode())
             found = badges.reopen(installation.table, badges.find(installation.table, name), now)
+            before = finding.describe_for_log(installation.table, found)
             tell(installation.table, found, body.told, now)
+            log_change(found.names[-1], before)
     days = " and ".join(f"{plural(len(told[kind][kind]), 'day')} of {kind}" for kind in NAMES)
     click.echo(f"{name} has {days} from GitHub.")
 
