@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.history.buckets import MAX_BUCKETS, Interval, Span
+from chalicelib.history.buckets import Interval, Span
 from chalicelib.http.errors import BadRequestError
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -105,23 +105,6 @@ def test_a_span_begins_and_ends_like_this(
     chosen = span.resolve(NOW, date(2026, 11, 2))
     assert (chosen.by, chosen.days) == (by, days)
     assert (by.label(chosen.starts[0]), by.label(chosen.starts[-1])) == (first, last)
-
-
-@pytest.mark.parametrize(
-    ("by", "following", "days"),
-    [
-        (HOUR, date(1970, 2, 1), 31),
-        (DAY, date(1971, 2, 5), 400),
-        (WEEK, date(1977, 8, 29), 2_800),
-        (MONTH, date(2003, 5, 1), 12_173),
-    ],
-)
-def test_a_longer_span_continues_with_the_day_after_the_last_bucket(
-    by: Interval, following: date, days: int
-) -> None:
-    chosen = Span(first=date(1970, 1, 1), by=by).resolve(NOW, None)
-    assert (chosen.following, chosen.days, chosen.is_current) == (following, days, False)
-    assert len(chosen.starts) == (MAX_BUCKETS if by is not HOUR else 31 * 24)
 
 
 def test_a_span_without_days_is_refused() -> None:

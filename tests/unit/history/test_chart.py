@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import combinations, pairwise
+from itertools import combinations
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -183,26 +183,6 @@ def test_bars_are_as_high_as_their_days_have_views(views: list[int], look: Look)
     )
 
 
-@given(st.integers(1, 40), looks)
-def test_bars_stand_side_by_side_and_are_alike(days: int, look: Look) -> None:
-    drawn = bars(chart.draw(of(*[1] * days), look))
-    assert len(drawn) == days
-    assert len({wide for _, _, wide, _ in drawn}) == 1
-    for (x, _, wide, _), (following, *_) in pairwise(drawn):
-        assert x + wide + 0.99 <= following
-        assert wide <= 48
-
-
-@pytest.mark.parametrize(("days", "between"), [(30, 547 / 30 / 5), (120, 1)])
-def test_between_bars_is_a_fifth_of_their_room_and_a_pixel_at_least(
-    days: int, between: float
-) -> None:
-    """The days have 600 px, without 13 px of the scale and 40 px for the mean: 547 px."""
-    drawn = bars(chart.draw(of(*[1] * days), Look()))
-    for (x, _, wide, _), (following, *_) in pairwise(drawn):
-        assert following - x - wide == pytest.approx(between, abs=0.016)
-
-
 @pytest.mark.parametrize(
     ("views", "hollow"), [((1, 2, 3), [False, False, True]), ((1, 2, 0), [False, False])]
 )
@@ -235,20 +215,6 @@ def test_an_area_is_as_high_as_its_days_have_views(repeated: list[int]) -> None:
         [130 - 98 * count / top for count in views], abs=0.051
     )
     assert [x for x, _ in points] == sorted({x for x, _ in points})
-
-
-def test_an_area_is_tinted_down_to_the_ground_and_has_a_ring_at_today() -> None:
-    drawn = chart.draw(of(*[0] * 399, 7), Look())
-    tint, edge = area(drawn)
-    (ring,) = parse(drawn).iter(f"{SVG}circle")
-    (first, *_, last), ground = edge.attrib["d"][1:].split("L"), 130
-    assert tint.attrib == {
-        "d": f"M{first.split()[0]} {ground}L{edge.attrib['d'][1:]}L{last.split()[0]} {ground}z",
-        "fill-opacity": ".3",
-    }
-    assert f"{ring.attrib['cx']} {ring.attrib['cy']}" == last
-    for outline in (edge, ring):
-        assert (outline.attrib["fill"], outline.attrib["stroke"]) == ("none", "currentColor")
 
 
 @pytest.mark.parametrize(

@@ -116,14 +116,6 @@ def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
     assert views(found) == [4] + [0] * 14 + [1] + [0] * 6 + [1, 2 + 1]
 
 
-def test_a_live_view_may_be_the_first_of_all(table: Table) -> None:
-    table.put_all(live(TODAY - timedelta(days=2), NOW))
-    assert read(table, days=1).since == date(2026, 11, 19)
-    counted(table, {"2026-11-20": {"h00": 1}})
-    assert read(table, days=1).since == date(2026, 11, 19)
-    assert views(read(table)) == [1, 1, 1]
-
-
 def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
     """A reset may leave them: days before it, and the day of the reset itself."""
     reset = milliseconds(TODAY - timedelta(hours=10))
@@ -149,28 +141,6 @@ def test_another_name_of_a_badge_has_the_history_of_the_badge(table: Table) -> N
     counted(table, {"2026-11-19": {"h01": 8}, "2026-11-20": {"h01": 4}})
     table.put_all(live(NOW))
     assert views(read(table, badge_id="new")) == [8, 4, 1]
-
-
-def test_a_day_item_that_is_not_finished_is_not_read_twice(table: Table) -> None:
-    """A write died after it stored the day and before it changed the summary."""
-    counted(table, {"2026-11-20": {"h00": 9}, "2026-11-21": {"h00": 1}})
-    counted(table, {"2026-11-20": {"h00": 9}})
-    assert (read(table).total, read(table).since) == (9, date(2026, 11, 20))
-
-
-def test_a_view_that_is_later_than_the_clock_is_in_the_last_bucket(table: Table) -> None:
-    """The clock of another machine may be ahead: whoever saw the view must see it again."""
-    table.put_all(live(NOW + timedelta(hours=1)))
-    found = read(table, by=Interval.HOUR)
-    assert (found.total, found.buckets[-1].views) == (1, 1)
-    assert found == read(table, by=Interval.HOUR, now=NOW + timedelta(hours=1))
-
-
-def test_a_day_that_is_later_than_the_clock_is_the_last_day(table: Table) -> None:
-    """Views of tomorrow are counted already, by a machine whose clock is ahead."""
-    tomorrow = f"{TODAY + timedelta(days=1):%Y-%m-%d}"
-    counted(table, {tomorrow: {"h00": 2}})
-    assert views(read(table)) == [0, 0, 2]
 
 
 @pytest.mark.parametrize(("put", "seen"), [(7_999, 7_999), (8_000, 8_000), (8_100, 8_000)])
@@ -253,61 +223,6 @@ def test_a_history_of_400_days_adds_up_to_the_count(ago: list[int], folds: int) 
     assert len(set(labels(found))) == 400
     assert views(found) == [days[label] for label in labels(found)]
     assert found.since == min((at.date() for at in taken), default=None)
-
-
-@settings(max_examples=25)
-@given(taken_views, st.integers(1, 31), st.integers(0, 23), st.integers(0, 20))
-def test_the_hours_of_a_day_add_up_to_the_day(
-    ago: list[int], days: int, hour: int, folds: int
-) -> None:
-    """The hours begin the day before the first day, and today they end with the present one."""
-    taken = [LAST - timedelta(seconds=since % (32 * 86_400)) for since in ago]
-    now = NOW.replace(hour=hour)
-    taken = [at for at in taken if at.replace(minute=0, second=0) <= now]
-    table = MemoryTable()
-    fill(table, taken, folds)
-    by_hour, by_day = read(table, days, Interval.HOUR, now), read(table, days, Interval.DAY, now)
-    summed: Counter[str] = Counter()
-    for bucket in by_hour.buckets:
-        summed[Interval.DAY.label(bucket.start)] += bucket.views
-    shown = list(zip(labels(by_day), views(by_day), strict=True))
-    assert [(label, summed[label]) for label, _ in shown] == shown
-    assert len(by_hour.buckets) == len(set(labels(by_hour))) == days * 24
-
-
-@pytest.mark.parametrize("by", [Interval.WEEK, Interval.MONTH])
-@settings(max_examples=25)
-@given(taken_views, st.integers(1, 400), st.integers(0, 20))
-def test_the_days_of_a_week_or_month_add_up_to_it(
-    by: Interval, ago: list[int], days: int, folds: int
-) -> None:
-    taken = [LAST - timedelta(seconds=since) for since in ago]
-    table = MemoryTable()
-    fill(table, taken, folds)
-    found = read(table, days, by, LAST)
-    summed = Counter(by.start(at) for at in taken)
-    assert views(found) == [summed[bucket.start] for bucket in found.buckets]
-    assert found.days >= days
-
-
-@pytest.mark.parametrize("by", Interval)
-@settings(max_examples=5)
-@given(taken_views, st.integers(0, 20), st.integers(0, 300))
-def test_the_pages_of_a_history_add_up_to_the_count(
-    by: Interval, ago: list[int], folds: int, earlier: int
-) -> None:
-    """They have every bucket once, in order, however many pages they are."""
-    table = MemoryTable()
-    fill(table, [LAST - timedelta(seconds=since) for since in ago], folds)
-    span = Span(first=LAST.date() - timedelta(days=400 + earlier), by=by)
-    pages = [history.read(table, BADGE, span, LAST.timestamp())]
-    while following := pages[-1].following:
-        pages.append(history.read(table, BADGE, Span(first=following, by=by), LAST.timestamp()))
-    starts = [bucket.start for page in pages for bucket in page.buckets]
-    assert starts == list(by.buckets(starts[0], LAST))
-    assert sum(page.total for page in pages) == len(ago)
-    assert all(len(page.buckets) == by.most for page in pages[:-1])
-    assert [page.is_current for page in pages] == [False] * (len(pages) - 1) + [True]
 
 
 def test_days_after_the_last_requested_one_are_not_read() -> None:

@@ -12,7 +12,6 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -105,22 +104,6 @@ def test_a_history_has_30_days_by_default(world: World) -> None:
     assert days[-2:] == [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 1}]
 
 
-def test_a_history_by_hour_has_the_same_days(world: World) -> None:
-    fill(world.table)
-    body = world.history(by="hour", days="1")
-    hours = body.pop("views")
-    assert (body["by"], body["days"], body["next"], body["total"]) == ("hour", 1, None, 3)
-    assert len(hours) == 24
-    assert hours[0] == {"hour": "2026-11-20T09:00Z", "views": 2}
-    assert hours[-1] == {"hour": "2026-11-21T08:00Z", "views": 1}
-    assert len(world.history(by="hour")["views"]) == 30 * 24
-
-
-def test_an_unknown_id_has_a_history_and_a_chart(world: World) -> None:
-    assert world.history()["total"] == 0
-    assert world.title(id="a/b") == "0 views in 30 days"
-
-
 @pytest.mark.parametrize("path", [JSON, CHART])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_request_for_a_history_counts_no_view(world: World, path: str, method: str) -> None:
@@ -198,17 +181,6 @@ def test_a_chart_shows_the_error_in_its_query(
     assert world.title(**({"id": "a/b"} | query)) == says
 
 
-def test_a_missing_or_wrong_id_is_refused(world: World) -> None:
-    nothing, wrong = world.ask(JSON), world.ask(JSON, id="a\nb")
-    assert (nothing.status, wrong.status) == (400, 400)
-    assert nothing.body["error"] == {
-        "code": "bad_request",
-        "message": "give an id: ?id=owner/name",
-    }
-    assert wrong.body["error"]["code"] == "bad_request"
-    assert world.title() == "give an id: ?id=owner/name"
-
-
 def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> None:
     fill(world.table)
     world.settings = Settings(ids=("owner/*",))
@@ -216,28 +188,6 @@ def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> 
     assert answer.refusal == (403, "not_counted")
     assert world.title(id="a/b") == answer.says
     assert world.ask(JSON, id="owner/name").status == 200
-
-
-def test_a_table_that_does_not_answer_is_reported(world: World) -> None:
-    world.table.failure = UnavailableError("throttled")
-    answer = world.ask(JSON, id="a/b")
-    assert answer.status == 503
-    assert answer.body["error"] == {
-        "code": "unavailable",
-        "message": "the storage does not answer: send the same request again",
-    }
-    assert answer.headers["Retry-After"] == "1"
-    assert world.title(id="a/b") == "unavailable: try again"
-
-
-@pytest.mark.parametrize("query", [{"id": "a/b"}, {}])
-def test_no_cache_stores_a_history(world: World, query: dict[str, str]) -> None:
-    answer, chart = world.ask(JSON, **query), world.ask(CHART, **query)
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Content-Type"] == "application/json"
-    words = {word.strip() for word in chart.headers["Cache-Control"].split(",")}
-    assert words == {"max-age=0", "no-cache", "no-store", "must-revalidate"}
-    assert chart.headers["Content-Type"].split(";")[0] == "image/svg+xml"
 
 
 def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
@@ -257,27 +207,6 @@ def test_an_error_has_the_size_of_the_chart_unless_that_is_the_error(world: Worl
     wrong_width = drawn(world.ask(CHART, id="a/b", width="20", height="80"))
     assert (wrong_days.attrib["width"], wrong_days.attrib["height"]) == ("200", "80")
     assert (wrong_width.attrib["width"], wrong_width.attrib["height"]) == ("600", "150")
-
-
-def test_a_history_of_two_days_of_the_past_has_both_of_them(world: World) -> None:
-    fill(world.table)
-    body = world.history(**{"from": "2026-11-19", "to": "2026-11-20"})
-    assert body["views"] == [{"day": "2026-11-19", "views": 0}, {"day": "2026-11-20", "views": 2}]
-    assert [day["day"] for day in world.history(to="2026-11-20", days="2")["views"]] == [
-        "2026-11-19",
-        "2026-11-20",
-    ]
-    assert len(world.history(to="2026-11-20")["views"]) == 30
-
-
-def test_a_last_day_of_the_future_counts_as_today(world: World) -> None:
-    assert world.history(to="9999-12-31") == world.history()
-
-
-@pytest.mark.parametrize(("by", "label"), [("week", "2026-11-16"), ("month", "2026-11")])
-def test_a_history_by_week_or_month_has_whole_buckets(world: World, by: str, label: str) -> None:
-    fill(world.table)
-    assert world.history(by=by, days="1")["views"] == [{by: label, "views": 3}]
 
 
 def test_a_long_history_has_pages_that_next_leads_through(world: World) -> None:

@@ -181,15 +181,6 @@ def test_a_nested_job_that_undoes_itself_takes_no_savepoint(bench: Bench) -> Non
     assert not any("SAVEPOINT" in statement for statement in bench.statements)
 
 
-def test_a_nested_job_returns_and_is_committed_with_its_transaction(bench: Bench) -> None:
-    def job(connection: sqlite3.Connection) -> list[str]:
-        return [nested(connection, insert("a")), nested(connection, insert("b"))]
-
-    assert bench.writer.run(job) == ["a", "b"]
-    assert bench.committed() == ["a", "b"]
-    assert bench.statements.count("COMMIT") == 1
-
-
 @pytest.mark.parametrize(
     ("failing", "error"),
     [(insert_then_raise("b"), OddError), (insert("a"), sqlite3.IntegrityError)],
@@ -207,32 +198,6 @@ def test_a_nested_job_that_fails_undoes_only_itself(
     bench.writer.run(job)
 
     assert bench.committed() == ["a", "c"]
-
-
-def test_a_nested_job_within_a_nested_job_undoes_only_itself(bench: Bench) -> None:
-    def inner(connection: sqlite3.Connection) -> None:
-        nested(connection, insert("b"))
-        with pytest.raises(OddError):
-            nested(connection, insert_then_raise("c"))
-
-    def job(connection: sqlite3.Connection) -> None:
-        nested(connection, insert("a"))
-        nested(connection, inner)
-
-    bench.writer.run(job)
-
-    assert bench.committed() == ["a", "b"]
-
-
-def test_a_nested_error_that_is_not_caught_undoes_the_whole_job(bench: Bench) -> None:
-    def job(connection: sqlite3.Connection) -> None:
-        insert("a")(connection)
-        nested(connection, raise_at_once)
-
-    with pytest.raises(OddError):
-        bench.writer.run(job)
-
-    assert bench.committed() == []
 
 
 def swallowing_a_full_disk(then: Callable[[sqlite3.Connection], object]) -> Job[object]:

@@ -85,19 +85,6 @@ def test_a_received_message_is_invisible_for_its_visibility_timeout(
     assert bodies(queue.receive(10)) == ["a"]
 
 
-def test_a_message_received_again_counts_its_receives_and_keeps_its_times(
-    queue: SqliteQueue, clock: Clock
-) -> None:
-    queue.send("a")
-    [first] = queue.receive(10)
-    clock.now += VISIBILITY
-    [second] = queue.receive(10)
-
-    assert (first.receives, second.receives) == (1, 2)
-    assert second.id == first.id
-    assert second.sent_at == second.first_received_at == START
-
-
 def test_messages_come_in_the_order_in_which_they_became_visible(
     queue: SqliteQueue, clock: Clock
 ) -> None:
@@ -111,15 +98,6 @@ def test_messages_come_in_the_order_in_which_they_became_visible(
     assert bodies(queue.receive(10)) == ["a", "b", "c", "late"]  # visible at +0, +0, +5, +10
 
 
-def test_no_more_messages_are_received_than_requested(queue: SqliteQueue) -> None:
-    for body in "abc":
-        queue.send(body)
-
-    assert bodies(queue.receive(2)) == ["a", "b"]
-    assert bodies(queue.receive(2)) == ["c"]
-    assert queue.receive(2) == []
-
-
 def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock) -> None:
     queue.send("a", delay=900)
 
@@ -130,29 +108,6 @@ def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock)
     [message] = queue.receive(10)
     assert message.body == "a"
     assert message.sent_at == START
-
-
-def test_only_deleted_messages_are_removed(queue: SqliteQueue, clock: Clock) -> None:
-    for body in "abc":
-        queue.send(body)
-    messages = queue.receive(10)
-
-    queue.delete([messages[0], messages[2]])
-    clock.now += VISIBILITY
-
-    assert queue.size() == 1
-    assert bodies(queue.receive(10)) == ["b"]
-
-
-def test_deleting_a_message_again_does_no_harm(queue: SqliteQueue) -> None:
-    queue.send("a")
-    messages = queue.receive(10)
-    queue.delete(messages)
-    queue.send("b")
-
-    queue.delete(messages)
-
-    assert bodies(queue.receive(10)) == ["b"]
 
 
 def test_queues_in_one_file_do_not_mix(database: Database, clock: Clock) -> None:
@@ -173,10 +128,6 @@ def test_the_size_includes_messages_that_wait_and_that_are_being_handled(
     queue.receive(1)
 
     assert queue.size() == 3
-
-
-def test_an_empty_queue_has_no_next_message(queue: SqliteQueue) -> None:
-    assert queue.next_visible() is None
 
 
 def test_a_send_wakes_the_consumer_after_its_commit(queue: SqliteQueue) -> None:
@@ -206,21 +157,6 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
     assert [record.getMessage() for record in caplog.records] == ["dead_letters"]
     fields = {"function": "vu-mi", "queue": "views", "messages": 1}
     assert caplog.records[0].__dict__["fields"] == fields
-
-
-def test_by_default_a_message_is_delivered_ten_times_every_thirty_seconds(
-    database: Database, clock: Clock
-) -> None:
-    queue = SqliteQueue(database, "views", clock)
-    queue.send("bad")
-    for _ in range(10):
-        assert bodies(queue.receive(10)) == ["bad"]
-        clock.now += 29.9
-        assert queue.receive(10) == []
-        clock.now += 0.1
-
-    assert queue.receive(10) == []
-    assert dead_letters(queue) == 1
 
 
 def test_a_message_is_no_dead_letter_during_its_last_delivery(
@@ -264,30 +200,6 @@ def test_redriven_dead_letters_are_visible_immediately_and_have_all_deliveries(
     assert bodies(queue.receive(10)) == ["a", "b"]
 
 
-def test_redriven_dead_letters_are_visible_immediately_even_if_the_clock_was_set_back(
-    queue: SqliteQueue, clock: Clock
-) -> None:
-    queue.send("a")
-    give_up(queue, clock)
-    clock.now -= 3600
-    queue.receive(10)
-
-    queue.redrive()
-
-    assert bodies(queue.receive(10)) == ["a"]
-
-
-def test_a_redrive_leaves_the_dead_letters_of_another_queue(
-    database: Database, clock: Clock
-) -> None:
-    views, deliveries = open_queue(database, clock), open_queue(database, clock, "deliveries")
-    deliveries.send("delivery")
-    give_up(deliveries, clock)
-
-    assert views.redrive() == 0
-    assert dead_letters(deliveries) == 1
-
-
 def test_a_clock_set_back_while_running_delays_no_message(queue: SqliteQueue, clock: Clock) -> None:
     """The clock goes an hour back. A message due in 30 s is still due in 30 s."""
     queue.send("in hand")
@@ -313,18 +225,6 @@ def test_a_clock_set_back_does_not_shorten_a_visibility_timeout(
     assert queue.receive(10) == []
     clock.now += VISIBILITY - 0.1
     assert queue.receive(10) == []
-
-
-def test_a_clock_set_back_twice_is_followed_twice(queue: SqliteQueue, clock: Clock) -> None:
-    queue.send("in hand")
-    queue.receive(10)
-
-    for _ in range(2):
-        clock.now -= 3600
-        assert queue.receive(10) == []
-    clock.now += VISIBILITY
-
-    assert bodies(queue.receive(10)) == ["in hand"]
 
 
 def test_a_clock_set_back_between_two_runs_delays_no_message(path: Path, clock: Clock) -> None:
@@ -366,16 +266,6 @@ def test_messages_of_a_killed_process_are_visible_at_the_next_start(
     assert message.body == "in hand"
     assert message.receives == 2  # the interrupted delivery counts too
     assert message.first_received_at == START
-
-
-def test_the_start_of_one_queue_does_not_change_another(database: Database, clock: Clock) -> None:
-    queue = open_queue(database, clock)
-    queue.send("in hand")
-    queue.receive(10)
-
-    open_queue(database, clock, "deliveries")
-
-    assert queue.receive(10) == []
 
 
 def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Clock) -> None:
@@ -424,29 +314,6 @@ def test_a_clock_set_back_is_followed_though_the_first_receive_was_undone(
         assert queue.receive(9) == []
         clock.now += VISIBILITY
         assert bodies(queue.receive(9)) == ["x"]
-
-
-def test_a_delay_holds_even_if_the_clock_is_set_back(queue: SqliteQueue, clock: Clock) -> None:
-    """A message sent before waits its 60 s again; one sent after waits its 60 s."""
-    queue.receive(9)
-    queue.send("before", delay=60)
-    clock.now -= 500
-    queue.send("after", delay=60)
-    assert queue.receive(9) == []
-    clock.now += 59
-    assert queue.receive(9) == []
-    clock.now += 1
-    assert sorted(bodies(queue.receive(9))) == ["after", "before"]
-
-
-def test_a_redriven_message_has_all_its_receives_again(database: Database, clock: Clock) -> None:
-    queue = SqliteQueue(database, "once", clock, visibility_timeout=VISIBILITY, max_receives=1)
-    queue.send("x")
-    for _ in range(2):
-        assert bodies(queue.receive(9)) == ["x"]
-        clock.now += VISIBILITY
-        assert queue.receive(9) == []
-        assert queue.redrive() == 1
 
 
 def watch(database: Database) -> list[str]:
@@ -505,28 +372,3 @@ def test_all_queues_of_a_file_use_the_same_clock(
     assert queue.size() == 0
     clock.now += 1
     assert bodies(open_queue(database, clock, "deliveries").receive(10)) == ["a"]
-
-
-def test_immediately_visible_messages_stay_visible_if_the_clock_is_set_back(
-    queue: SqliteQueue, clock: Clock
-) -> None:
-    """They are messages of a killed process and dead letters, with times of long before."""
-    for again in (queue.release, queue.redrive):
-        queue.send("a")
-        if again == queue.redrive:
-            give_up(queue, clock)
-        queue.receive(10)
-        clock.now += 600
-        again()
-        clock.now -= 3600
-        [message] = queue.receive(10)
-        assert message.body == "a"
-        queue.delete([message])
-
-
-def test_dead_letters_are_stored_under_the_name_of_their_queue(
-    database: Database, queue: SqliteQueue, clock: Clock
-) -> None:
-    queue.send("a")
-    give_up(queue, clock)
-    assert database.read("SELECT queue FROM messages") == [("views-dead-letters",)]

@@ -75,13 +75,6 @@ def test_only_expired_items_are_removed(database: Database, table: SqliteTable) 
     assert left(table) == ["for ever", "to come"]
 
 
-def test_without_expired_items_nothing_is_removed(database: Database, table: SqliteTable) -> None:
-    put(table, "to come", NOW + 1)
-
-    assert expire(database) == 0
-    assert ChangeLog(database, "reader").read(10) == []
-
-
 def test_the_latest_time_to_live_counts(database: Database, table: SqliteTable) -> None:
     put(table, "put again", NOW - 1)
     put(table, "put again", NOW + 1)
@@ -96,16 +89,6 @@ def test_the_latest_time_to_live_counts(database: Database, table: SqliteTable) 
 
     assert expire(database) == 1
     assert left(table) == ["put again", "without"]
-
-
-def test_a_time_to_live_that_is_not_a_number_never_ends(
-    database: Database, table: SqliteTable
-) -> None:
-    """DynamoDB's TTL ignores an attribute of another type than N."""
-    table.put_all([{"PK": "p", "SK": "text", "ttl": str(NOW - 1)}])
-
-    assert expire(database) == 0
-    assert left(table) == ["text"]
 
 
 def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(
@@ -213,37 +196,6 @@ def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTa
     assert left(table) == []
 
 
-def test_an_item_is_held_by_its_whole_key(database: Database, table: SqliteTable) -> None:
-    held = {put(table, "s", NOW - 2, "p")}
-    put(table, "s", NOW - 2, "q")
-
-    assert expire(database, held=held) == 1
-    assert (left(table, "p"), left(table, "q")) == (["s"], [])
-
-
-def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTable) -> None:
-    held = {put(table, f"held {place}", NOW - 9) for place in range(3)}
-    put(table, "free 1", NOW - 1)
-    put(table, "free 2", NOW - 1)
-
-    assert expire(database, held=held, limit=1) == 1
-    assert expire(database, held=held, limit=1) == 1
-    assert left(table) == ["held 0", "held 1", "held 2"]
-
-
-def test_only_expired_items_are_checked_for_a_hold(database: Database, table: SqliteTable) -> None:
-    over = put(table, "over", NOW - 1)
-    put(table, "to come", NOW + 1)
-    asked: list[Key] = []
-
-    def may_go(key: Key) -> bool:
-        asked.append(key)
-        return True
-
-    database.write(lambda connection: remove_expired(connection, NOW, 9, may_go, lambda _: True))
-    assert asked == [over]
-
-
 def test_an_item_without_a_consumer_is_removed_and_leaves_no_change(
     database: Database, table: SqliteTable
 ) -> None:
@@ -293,18 +245,6 @@ def test_a_consumer_reads_the_same_until_its_checkpoint_moves(
     assert log.read(2) == []
 
 
-def test_every_consumer_has_a_checkpoint_of_its_own(database: Database, table: SqliteTable) -> None:
-    slow, fast = ChangeLog(database, "slow"), ChangeLog(database, "fast")
-    for place in range(3):
-        put(table, str(place), NOW - 10 + place)
-    expire(database)
-
-    fast.checkpoint(fast.read(10)[-1].sequence)
-
-    assert fast.read(10) == []
-    assert removed(slow.read(10)) == ["0", "1", "2"]
-
-
 def test_changes_are_deleted_only_after_every_consumer(
     database: Database, table: SqliteTable
 ) -> None:
@@ -324,23 +264,6 @@ def test_changes_are_deleted_only_after_every_consumer(
     assert kept() == sequences[2:]
     slow.checkpoint(sequences[2])
     assert kept() == []
-
-
-def test_a_checkpoint_is_kept_when_the_file_is_reopened(path: Path) -> None:
-    database = Database(path)
-    table = SqliteTable(database)
-    ChangeLog(database, "other")  # so that nothing is forgotten
-    log = ChangeLog(database, "reader")
-    for place in range(2):
-        put(table, str(place), NOW - 10 + place)
-    expire(database)
-    log.checkpoint(log.read(1)[0].sequence)
-    database.close()
-
-    database = Database(path)
-    assert removed(ChangeLog(database, "reader").read(10)) == ["1"]
-    assert removed(ChangeLog(database, "other").read(10)) == ["0", "1"]
-    database.close()
 
 
 def test_a_sequence_is_never_used_again_after_deletion_and_reopening(path: Path) -> None:

@@ -120,25 +120,11 @@ def test_the_file_keeps_the_latest_time(database: Database) -> None:
     assert view_clock_of(database, Clock(0.0))() == NOON
 
 
-def test_it_keeps_a_later_time_that_it_is_given(database: Database) -> None:
-    view_clock = view_clock_of(database, Clock(NOON))
-    view_clock.keep(NOON - DAY)
-    assert view_clock() == NOON
-    view_clock.keep(NOON + DAY)
-    assert view_clock() == view_clock_of(database, Clock(NOON))() == NOON + DAY
-
-
 def test_it_follows_a_later_time_that_another_process_has_kept(database: Database) -> None:
     """An import raises the clock of a server that runs."""
     server = view_clock_of(database, Clock(NOON))
     view_clock_of(database, Clock(NOON)).keep(NOON + DAY)
     assert server.keep() == server() == NOON + DAY
-
-
-def test_a_time_that_was_not_kept_is_forgotten(database: Database) -> None:
-    clock = Clock(NOON)
-    view_clock_of(database, clock)()
-    assert view_clock_of(database, Clock(0.0))() == 0.0
 
 
 def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:

@@ -20,7 +20,6 @@ from vumi.storage.removals import Change, remove_expired
 from vumi.storage.table import SqliteTable
 from vumi.workers.changes import (
     MAX_BATCH_CHANGES,
-    MIN_BATCH_CHANGES,
     RETRY_SECONDS,
     STEP_SECONDS,
     ChangeDelivery,
@@ -150,17 +149,6 @@ def test_a_batch_of_changes_is_as_large_as_fits_into_a_step(
     remove(database, (f"{place:05}" for place in range(4 * MAX_BATCH_CHANGES)))
     assert {delivery.step() for _ in sizes} == {0.0}
     assert [len(batch.split()) for batch in handler.batches] == sizes
-
-
-def test_a_partial_batch_does_not_change_the_size_of_the_next(database: Database) -> None:
-    handler = Handler()
-    delivery = ChangeDelivery(database, "fold", handler, stopwatch=Stopwatch(0.0))
-    for first in "abc":
-        remove(database, first)
-        delivery.step()
-    remove(database, (f"{place:05}" for place in range(MIN_BATCH_CHANGES + 1)))
-    assert [delivery.step() for _ in range(3)] == [0.0, 0.0, IDLE_SECONDS]
-    assert [len(batch.split()) for batch in handler.batches] == [1, 1, 1, MIN_BATCH_CHANGES, 1]
 
 
 ALICE = ulid_of(NOON, "A" * 16)

@@ -18,7 +18,6 @@ from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.workers.messages import (
-    BATCH_MESSAGES,
     IDLE_SECONDS,
     LINGER_SECONDS,
     MessageDelivery,
@@ -54,14 +53,6 @@ class World:
         return [one for one, body in bodies.items() if body in failed]
 
 
-def test_messages_that_are_handled_are_deleted(database: Database) -> None:
-    world = World(database)
-    assert world.step() == IDLE_SECONDS
-    world.send("a", "b")
-    assert world.step() == IDLE_SECONDS <= 5, "another program may send a message and wake nobody"
-    assert (world.batches, world.queue.size()) == ([["a", "b"]], 0)
-
-
 def test_only_a_failed_message_is_redelivered_after_its_visibility_timeout(
     database: Database,
 ) -> None:
@@ -91,14 +82,6 @@ def test_when_a_handler_raises_its_writes_are_undone_and_its_messages_redelivere
     world.clock.now += VISIBILITY
     world.step()
     assert (world.batches, world.queue.size()) == ([["a", "b"], ["a", "b"]], 0)
-
-
-def test_a_full_batch_is_followed_by_the_next_immediately(database: Database) -> None:
-    bodies = [str(number) for number in range(BATCH_MESSAGES + 1)]
-    world = World(database)
-    world.send(*bodies)
-    assert [world.step() for _ in range(2)] == [0.0, IDLE_SECONDS]
-    assert world.batches == [bodies[:BATCH_MESSAGES], bodies[BATCH_MESSAGES:]]
 
 
 def test_a_message_that_comes_during_a_step_lingers(database: Database) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -194,22 +193,6 @@ def test_a_function_that_fails_stores_nothing_and_keeps_no_more_views(world: Wor
     assert shown(world.table) == 0
     [message] = world.queue.receive(10)
     assert View.from_message(message.body) == WAITS
-
-
-def test_a_view_of_another_thread_is_sent(world: World) -> None:
-    def function() -> None:
-        other = threading.Thread(target=world.buffer.send, args=(YOUNG,))
-        other.start()
-        other.join()
-
-    world.worker.commit(function)
-    assert world.counts == (1, 0)
-
-
-def test_the_views_of_messages_are_stored_and_the_others_are_redelivered(world: World) -> None:
-    bodies = {1: YOUNG.to_message(), 2: "malformed", 3: WAITS.to_message(), 4: YOUNG.to_message()}
-    assert world.worker.store_messages(bodies) == [2, 3]
-    assert shown(world.table) == 1
 
 
 def marker(sequence: int, badge_id: str = BADGE) -> Change:
