@@ -29,8 +29,8 @@ def json(
     return Response(status, {**TYPES, **headers} if headers else HEADERS, content, change)
 
 
-def no_content(change: Change) -> Response:
-    """Return a response without a body, after a change."""
+def no_content(change: Change | None) -> Response:
+    """Return a response without a body, after a change, or one that the log does not tell."""
     return Response(204, NOT_STORED, change=change)
 
 

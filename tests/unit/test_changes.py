@@ -23,6 +23,7 @@ from chalicelib.outgoing.urls import Record
 from chalicelib.owners import changing, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.settings import Settings
+from chalicelib.wallets.routes import transfer_money
 from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.logs import logged_events
@@ -45,8 +46,12 @@ BADGES, BANS, EVENTS, WALLETS = (
 EVENT = {"delay": 3_600, "target": {"log": True}, "payload": HIDDEN}
 POSTING = {"amount": "5", "nonce": "of-a-test"}
 Capture: TypeAlias = pytest.CaptureFixture[str]
-CHANGING = [route for route in TABLE.routes if route.writes and not route.from_any_site]
-"""The others count views, which needs no token and no secret."""
+CHANGING = [
+    route
+    for route in TABLE.routes
+    if route.writes and not route.from_any_site and route.handler is not transfer_money
+]
+"""The others count views, which needs no token and no secret, or are in the journal of a wallet."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,7 @@ PLAYS = {
     ("POST", "/echoAtTime"): Play(HIDDEN.encode()),
     ("POST", WALLETS): Play({"user_id": USERS[2]}),
     ("PATCH", f"{WALLETS}/{{wallet_id}}"): Play({"badge": True}, before={"badge": False}),
-    ("PUT", f"{WALLETS}/{{wallet_id}}/deposit"): Play(POSTING, before={"balance": "9"}),
-    ("PUT", f"{WALLETS}/{{wallet_id}}/transfer/{{target_id}}"): Play(
-        POSTING, before={"balance": "9"}
-    ),
+    ("PUT", f"{WALLETS}/{{wallet_id}}/deposit"): Play(POSTING, before={}),
 }
 
 

@@ -13,5 +13,5 @@ def test_requests_take_the_units_that_the_document_quotes() -> None:
     assert counted["hot view"] == (1, 4)
     assert counted["98 hot views of one badge"] == (1, 198)
     assert counted["GET with 1,155 live views"] == (20, 0)
-    assert counted["deposit"] == (1, 6)
-    assert counted["transfer"] == (1, 10)
+    assert counted["deposit"] == (0, 6)
+    assert counted["transfer"] == (0, 10)
