@@ -20,7 +20,8 @@ from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
 START_SECONDS = 60.0
 """The limit for a start, which takes a second on an idle machine."""
-
+LOG_BYTES = 2**20
+"""Lines of the log that a server writes before anybody reads them; a full pipe would stop it."""
 
 Process: TypeAlias = subprocess.Popen[str]
 
@@ -43,6 +44,7 @@ def start(
         env=environment(folder, settings),
         stdout=subprocess.PIPE,
         stderr=stderr,
+        pipesize=LOG_BYTES,
         encoding="utf-8",
         errors="replace",
     )
