@@ -112,6 +112,10 @@ class Reader:
         return status, kind, json.loads(content) if kind == "application/json" else None
 
 
+IN_PART = {"getDescription", "getLogos"}
+"""The operations whose examples are a part of an answer."""
+
+
 def keys(part: Any) -> Any:
     """Return the fields of JSON and of the objects inside, without values and without lists."""
     return {name: keys(inner) for name, inner in part.items()} if isinstance(part, dict) else None
@@ -149,7 +153,7 @@ def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
     assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
     for example in examples:
         answer = ask(reader, example)
-        if example.answer is not None and example.name != "getDescription":
+        if example.answer is not None and example.name not in IN_PART:
             assert keys(answer) == keys(example.answer), example.curl
         learn(reader, example, answer)
 
