@@ -301,14 +301,20 @@ def test_an_operator_bans_a_badge_by_all_its_names_and_lifts_the_ban(
     visit.check_on_all_screens()
     take_complaints(visit, 403, 403)
 
+    wider = "/api/v1/bans?pattern=banned/*"
+    assert server.ask("PUT", wider, {}, token=TOKEN)[0] == 200
     open_with(visit, TOKEN, new)
     press(group, "Lift the ban")
     confirm(visit, new, "Lift the ban")
     says(visit, "The ban is lifted.")
+    expect(group).to_contain_text("A ban of a pattern covers it")
+    assert server.ask("DELETE", wider, token=TOKEN)[0] == 204
+    for _ in ("close", "open"):
+        group.locator("summary").click()
     expect(group.locator("summary")).to_contain_text("1,200")
     expect(group.get_by_role("button", name="Ban", exact=True)).to_be_visible()
     assert [server.peek(name) for name in (old, new)] == [1200] * 2
-    take_complaints(visit, 403, 403)
+    take_complaints(visit, 403, 403, 403)
 
 
 def test_an_owner_sees_the_numbers_of_github_or_how_to_begin(visit: Visit, server: Server) -> None:
