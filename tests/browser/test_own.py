@@ -16,6 +16,7 @@ from chalicelib.http.tokens import digest
 from chalicelib.owners import proving
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Delete
+from tests.browser.test_page import tell_github
 from tests.browser.visit import Visit
 from tests.gallery import put_history
 from tests.processes.hosts import Host, hosting
@@ -257,7 +258,7 @@ def test_an_operator_removes_the_views_of_hours_from_a_badge_that_nobody_owns(
     group = visit.page.get_by_role("group", name=STRANGERS)
     expect(group).to_contain_text(f"{before:,}")
     expect(group).to_contain_text("Nobody owns it.")
-    assert group.get_by_role("button").all_inner_texts() == ["Remove views"]
+    assert group.get_by_role("button").all_inner_texts() == ["Remove views", "Ban"]
     take_complaints(visit, 403, 404)
     hours = (SECOND_DAY, SECOND_DAY + timedelta(days=1))
     for name, hour in zip(("From the hour (UTC)", "To the hour, excluded"), hours, strict=True):
@@ -270,6 +271,61 @@ def test_an_operator_removes_the_views_of_hours_from_a_badge_that_nobody_owns(
     says(visit, f"Removed {before - after:,} views.")
     expect(group).to_contain_text(f"{after:,}")
     take_complaints(visit, 404)
+
+
+def test_an_operator_bans_a_badge_by_all_its_names_and_lifts_the_ban(
+    visit: Visit, server: Server
+) -> None:
+    secret, old, new = "banned!!" * 4, "banned/old", "banned/n*w"
+    claim(server, secret, old)
+    path = f"/api/v1/badges?id={quote(old)}"
+    assert server.ask("PATCH", path, {"base": 1200, "rename": new}, token=secret)[0] == 200
+    open_with(visit, TOKEN, new)
+    group = visit.page.get_by_role("group", name=new)
+    group.get_by_label("Reason, for operators").fill("<b>spam</b>")
+    press(group, "Ban")
+    expect(visit.page.get_by_role("dialog")).to_contain_text("Each * stands for any characters")
+    confirm(visit, new, "Ban")
+    says(visit, "It is banned.")
+    expect(group.locator("summary")).to_contain_text("not counted here")
+    expect(group).to_contain_text(": <b>spam</b>.")
+    assert [server.badge(name)["message"] for name in (old, new)] == ["not counted here"] * 2
+    visit.check_on_all_screens()
+    take_complaints(visit, 403, 403)
+
+    open_with(visit, secret)
+    expect(group.locator("summary")).to_contain_text("not counted here")
+    group.locator("summary").click()
+    expect(group).to_contain_text("The operator of this server has banned it")
+    assert group.get_by_role("button").all_inner_texts() == ["Delete"]
+    visit.check_on_all_screens()
+    take_complaints(visit, 403, 403)
+
+    wider = "/api/v1/bans?pattern=banned/*"
+    assert server.ask("PUT", wider, {}, token=TOKEN)[0] == 200
+    open_with(visit, TOKEN, new)
+    press(group, "Lift the ban")
+    confirm(visit, new, "Lift the ban")
+    says(visit, "The ban is lifted.")
+    expect(group).to_contain_text("A ban of a pattern covers it")
+    assert server.ask("DELETE", wider, token=TOKEN)[0] == 204
+    for _ in ("close", "open"):
+        group.locator("summary").click()
+    expect(group.locator("summary")).to_contain_text("1,200")
+    expect(group.get_by_role("button", name="Ban", exact=True)).to_be_visible()
+    assert [server.peek(name) for name in (old, new)] == [1200] * 2
+    take_complaints(visit, 403, 403, 403)
+
+
+def test_an_owner_sees_the_numbers_of_github_or_how_to_begin(visit: Visit, server: Server) -> None:
+    secret = "github!!" * 4
+    tell_github(server, "github/told", secret, days_ago=9)
+    claim(server, secret, "github/untold")
+    open_with(visit, secret)
+    told = unfold(visit, "github/told")
+    expect(told).to_contain_text("unique visitors of the last 14 days, 9 days ago: 1,234;")
+    expect(told).to_contain_text("clones, 9 days ago: 56.")
+    expect(unfold(visit, "github/untold")).to_contain_text("docs/github-traffic.md")
 
 
 def test_a_secret_of_no_badge_is_refused_in_words(browser: Browser, server: Server) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from chalicelib.badges.logos import names
 from chalicelib.history.periods import Show
+from chalicelib.http.tokens import digest
 from tests.browser.visit import Visit
 from tests.processes.server import Server
 
@@ -21,7 +23,7 @@ MORE = "More"
 COPY = "Copy Markdown"
 LOOKING = "Looking here counts no view."
 SAMPLE_ID = "owner/name"
-PERIODS = [str(show) for show in Show if show is not Show.TOTAL and not show.is_githubs]
+PERIODS = [str(show) for show in Show if show is not Show.TOTAL]
 
 
 def queries(visit: Visit) -> list[dict[str, list[str]]]:
@@ -34,6 +36,19 @@ def queries(visit: Visit) -> list[dict[str, list[str]]]:
 
     visit.page.on("request", lambda request: keep(request.url))
     return asked
+
+
+def tell_github(server: Server, badge_id: str, secret: str, days_ago: int = 0) -> None:
+    """Claim a badge, and tell GitHub's 1,234 visitors and 56 clones of a day."""
+    claim = {"id": badge_id, "digest": digest(secret)}
+    assert server.ask("POST", "/api/v1/badges", claim)[0] == 201
+    day = f"{datetime.now(UTC) - timedelta(days_ago):%Y-%m-%dT00:00:00Z}"
+    views = {"timestamp": day, "count": 2000, "uniques": 1234}
+    clones = {"timestamp": day, "count": 56, "uniques": 7}
+    told = {"views": {"uniques": 1234, "views": [views]}}
+    told |= {"clones": {"uniques": 7, "clones": [clones]}}
+    path = f"/api/v1/badges/traffic?id={quote(badge_id)}"
+    assert server.ask("PUT", path, told, token=secret)[0] == 200
 
 
 def test_the_preview_shows_the_count_and_counts_no_view(visit: Visit, server: Server) -> None:
@@ -133,6 +148,35 @@ def test_every_option_reaches_the_badge(visit: Visit) -> None:
     visit.field("Number").select_option(PERIODS[0])
     expect(visit.page.locator("#line")).to_contain_text(f"&show={PERIODS[0]}&")
     expect(visit.page.locator("#badge")).to_have_attribute("src", re.compile(f"show={PERIODS[0]}"))
+
+
+def test_numbers_of_github_are_shown_or_the_page_says_how_to_begin(
+    visit: Visit, server: Server
+) -> None:
+    """They have no sparkline, and the chart has a line of visitors."""
+    said = visit.page.locator("#said")
+    tell_github(server, "told/github", "builders" * 4)
+    visit.open("#show=visitors")
+    visit.shows_badge("visitors: 1234")
+    visit.open("#id=told%2Fgithub&show=clones&spark=30&format=comma")
+    visit.shows_badge("clones: 56")
+    visit.field("Number").select_option("visitors")
+    visit.shows_badge("visitors: 1,234")
+    expect(said).to_have_text(f"Now at 1,234. {LOOKING}")
+    expect(visit.field("Sparkline")).to_be_disabled()
+    address = f"{visit.root}/api/v1/views.svg?id=told%2Fgithub&show=visitors&format=comma"
+    visit.expect_line(f"![visitors]({address})")
+    visit.choose("Chart")
+    visit.field("Line").select_option("visitors")
+    visit.is_drawn("#chart")
+    expect(visit.page.locator("#line")).to_contain_text("?id=told%2Fgithub&amp;with=visitors&amp;")
+    expect(said).to_be_empty()
+    visit.field(NAME).fill("told/nothing")
+    expect(said).to_contain_text("docs/github-traffic.md")
+    visit.check_on_all_screens()
+    visit.choose("Counter")
+    visit.shows_badge("visitors: no numbers yet")
+    expect(said).to_contain_text("docs/github-traffic.md")
 
 
 def test_an_unknown_logo_is_an_error_at_its_field_but_not_for_shields(visit: Visit) -> None:
