@@ -31,6 +31,7 @@ from chalicelib.http.openapi import (
 from chalicelib.http.query import MAX_PARAMETERS
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.pages import description as views
+from chalicelib.pages import owner_description as owners
 from chalicelib.version import VERSION
 from chalicelib.wallets import description as wallets
 
@@ -70,7 +71,7 @@ SERVICE = Section(
         ),
     },
 )
-SECTIONS = (*views.SECTIONS, events.SECTION, wallets.SECTION, SERVICE)
+SECTIONS = (*views.SECTIONS, *owners.SECTIONS, events.SECTION, wallets.SECTION, SERVICE)
 IGNORED = ", ".join(f"`{name}`" for name in (*guards.IGNORED_OPTIONS, f"{guards.IGNORED_PREFIX}*"))
 INFO = {
     "title": "vu-mi",
