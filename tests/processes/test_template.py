@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, cycle
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -558,7 +558,7 @@ MIDNIGHT, PERIOD = 86_400 * 20_000, 300
 class Series:
     """A series of CloudWatch's metric math: values by the begins of their periods."""
 
-    points: Mapping[int, Any]
+    points: dict[int, Any]
 
     def map(self, function: Callable[[Any], Any]) -> Series:
         return Series({at: function(value) for at, value in self.points.items()})
@@ -589,11 +589,11 @@ SERIES_MATH: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize(
     ("taken", "now", "is_raised"),
     [
-        ({-600: 400, 3_600: 100, 7_200: 1}, 7_500, True),
-        ({-600: 400, 3_600: 100}, 7_500, False),
+        ({-600: 400, 3_600: 50, 7_200: 51}, 7_500, True),
+        ({-600: 400, 3_600: 50, 7_200: 50}, 7_500, False),
         ({-3_600: 101}, 0, True),
         ({-3_600: 101}, PERIOD, False),
-        ({-PERIOD - 60: 101, 40: 100}, PERIOD + 40, False),
+        ({-260: 101, 40: 100}, 340, False),
         ({}, 7_500, False),
     ],
 )
@@ -605,26 +605,26 @@ def test_more_requests_since_midnight_than_the_limit_raise_the_alarm_until_the_n
     *,
     is_raised: bool,
 ) -> None:
-    """The periods slide with the clock. Each function has a share of the requests."""
+    """The periods slide with the clock. The functions take turns."""
     stack = made_with(templates["prod"], MaxViewsPerDay="100", **off)["Resources"]
     alarm = alarms(stack)["ViewsADayAlarm"]
     today, sum_of_all, *metrics = alarm["Metrics"]
     assert [part["Id"] for part in alarm["Metrics"] if part.get("ReturnData", True)] == ["today"]
     assert {part["MetricStat"]["Period"] for part in metrics} == {PERIOD}
     assert alarm["EvaluationPeriods"] * PERIOD == 86_400
-    ends = range(MIDNIGHT + now - 86_400, MIDNIGHT + now, PERIOD)
-    values = {
-        part["Id"]: Series({at: taken.get(at - MIDNIGHT) if not place else None for at in ends})
-        for place, part in enumerate(metrics)
-    }
+    begins = range(MIDNIGHT + now - 86_400, MIDNIGHT + now, PERIOD)
+    values = {part["Id"]: Series(dict.fromkeys(begins)) for part in metrics}
+    for (at, requests), part in zip(taken.items(), cycle(metrics), strict=False):
+        values[part["Id"]].points[MIDNIGHT + at] = requests
     for part in (sum_of_all, today):
         values[part["Id"]] = eval(part["Expression"], SERIES_MATH, values)  # noqa: S307
     found = max(values["today"].points.values())
-    assert (found > 100, alarm["Threshold"]) == (is_raised, {"Ref": "MaxViewsPerDay"})
+    assert EXCEEDS[alarm["ComparisonOperator"]](found, 100) is is_raised
+    assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == ({"Ref": "MaxViewsPerDay"}, 1)
 
 
 @pytest.mark.parametrize("off", [{}, OFF])
-def test_the_limit_switches_the_functions_that_the_api_calls_and_counts_their_runs(
+def test_the_alarm_alone_switches_the_functions_that_the_api_calls_and_counts_their_runs(
     templates: dict[str, dict[str, Any]], off: dict[str, str]
 ) -> None:
     stack = made_with(templates["prod"], MaxViewsPerDay="100", **off)["Resources"]
@@ -639,17 +639,11 @@ def test_the_limit_switches_the_functions_that_the_api_calls_and_counts_their_ru
     assert {*template.names_in(pause["Environment"])} == public
     [policy] = stack["PauseApiRole"]["Properties"]["Policies"]
     assert {*template.names_in(policy)} == public
-    counted = {
-        _name_of(one["Dimensions"][0]["Value"])
-        for one in _metrics_of(alarms(stack)["ViewsADayAlarm"])
-    }
-    assert counted == public
-
-
-def test_only_the_alarm_may_call_the_switch(stack: Resources) -> None:
+    watching = alarms(stack)["ViewsADayAlarm"]
+    metrics = _metrics_of(watching)
+    assert {_name_of(one["Dimensions"][0]["Value"]) for one in metrics} == public
     permission = stack["PauseApiPermission"]["Properties"]
-    named = stack["ViewsADayAlarm"]["Properties"]["AlarmName"]["Fn::Sub"]
-    assert permission["SourceArn"]["Fn::Sub"].endswith(f":alarm:{named}")
+    assert permission["SourceArn"]["Fn::Sub"].endswith(f":{watching['AlarmName']['Fn::Sub']}")
     assert permission["SourceAccount"] == {"Ref": "AWS::AccountId"}
 
 
