@@ -68,6 +68,13 @@ STORED_OVERHEAD_BYTES = 100
 START = 1_767_225_600.0
 PUT_BATCH, RECEIVED_AT_ONCE = 98, 10
 RATES = (10, 100, 500)
+BURST = 1_000
+"""RequestsAtOnce."""
+SWITCHED_AFTER = 600
+"""Seconds until MaxViewsPerDay has switched the functions off; assumed: 180 for a metric, 300 for
+its period, 60 for the evaluation of the alarm and 60 for the switch."""
+CONCURRENT_RUNS = 1_000
+"""The default quota of an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,10 +370,45 @@ def tables() -> Iterator[Report]:
             for rate in RATES
         ],
     )
+    yield _until_switched(prices, routes, view)
     yield Report(
         "Units of a request",
         ("", "read", "write"),
         [(name, f"{read:g}", f"{write}") for name, (read, write) in units().items()],
+    )
+
+
+def _until_switched(prices: Sequence[float], routes: int, view: float) -> Report:
+    """Return what strangers cost after MaxViewsPerDay is passed."""
+    with stack_of() as stack:
+        stack.get()
+        unthrottled = CONCURRENT_RUNS / (stack.runs[-1].billed_ms / 1000) * SWITCHED_AFTER
+    of_all = f"{unthrottled:,.0f} views, ${unthrottled * view / MILLION:,.0f}"
+    refused = [PRICES["api"] * DAY * routes_of for routes_of in (1, routes)]
+    return Report(
+        "$ after MaxViewsPerDay is passed",
+        (
+            "RequestsPerSecond",
+            "10 ids a request, until off",
+            f"all {routes} routes, until off",
+            "one route, a day off",
+            f"all {routes} routes, a day off",
+        ),
+        [
+            (
+                f"{rate}",
+                *(
+                    f"{(rate * SWITCHED_AFTER + BURST) * of_one / MILLION:,.2f}"
+                    for of_one in prices
+                ),
+                *(f"{rate * of_one:,.2f}" for of_one in refused),
+            )
+            for rate in RATES
+        ],
+        (
+            f"off after {SWITCHED_AFTER // 60} minutes",
+            f"{CONCURRENT_RUNS:,} runs at once, if AWS throttled nothing: {of_all}",
+        ),
     )
 
 

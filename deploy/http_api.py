@@ -28,6 +28,8 @@ HANDLERS = {
     "Authorize": "chalicelib.aws.http_authorizer.handler",
 }
 """The handlers of Chalice's functions that read the events of an HTTP API, without Chalice."""
+APART = {"GetViews": "get_views", "PauseApi": "pause_api"}
+"""The functions that Chalice does not know, by their logical names."""
 OF_VIEWS = {
     "Target": {"Fn::Sub": "integrations/${GetViewsIntegration}"},
     "AuthorizationType": "NONE",
@@ -56,7 +58,8 @@ def replace_rest_api(packaged: Template) -> Template:
     }
     for function, handler in HANDLERS.items():
         resources[function] = _with_properties(resources[function], Handler=handler)
-    _complete_get_views(resources)
+    for name, function in APART.items():
+        _complete(name, function, resources)
     outputs = {**_without_rest_api(packaged["Outputs"]), **added["Outputs"]}
     return {**packaged, **joined, "Resources": resources, "Outputs": outputs}
 
@@ -70,16 +73,18 @@ def _without_rest_api(parts: Template) -> Template:
     }
 
 
-def _complete_get_views(resources: Template) -> None:
-    """Add the policy of `get_views`, and the properties that it shares with `api_handler`."""
+def _complete(name: str, function: str, resources: Template) -> None:
+    """Add the policy of a function, and the properties that it shares with `api_handler`."""
     policy = {
-        "PolicyName": "GetViewsRolePolicy",
-        "PolicyDocument": json.loads(Folder().policy("get_views").read_text()),
+        "PolicyName": f"{name}RolePolicy",
+        "PolicyDocument": json.loads(Folder().policy(function).read_text()),
     }
-    resources["GetViewsRole"] = _with_properties(resources["GetViewsRole"], Policies=[policy])
-    for name, model in (("GetViews", API_HANDLER), ("GetViewsLogGroup", "ApiHandlerLogGroup")):
-        own = resources[name]["Properties"]
-        resources[name] = _with_properties(resources[model], **own)
+    role = f"{name}Role"
+    resources[role] = _with_properties(resources[role], Policies=[policy])
+    for part, model in ((name, API_HANDLER), (f"{name}LogGroup", "ApiHandlerLogGroup")):
+        own = resources[part]
+        shared = _with_properties(resources[model], **own["Properties"])["Properties"]
+        resources[part] = {**resources[model], **own, "Properties": shared}
 
 
 def _with_properties(resource: Template, **properties: Any) -> Template:

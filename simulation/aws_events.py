@@ -180,3 +180,23 @@ def item_removal(
 def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = ARN) -> dict[str, Any]:
     """Return the stream record of an entry that TTL removed from a wallet's journal."""
     return item_removal(entry.item(wallet_id), sequence, arn=arn)
+
+
+def alarm(state: str) -> dict[str, Any]:
+    """Return the event of an alarm that has entered a state.
+
+    Source: the CloudWatch user guide, "Invoke a Lambda function from an alarm".
+    """
+    return {
+        "source": "aws.cloudwatch",
+        "alarmArn": "arn:aws:cloudwatch:us-east-1:123456789012:alarm:vu-mi-prod-views-a-day",
+        "accountId": "123456789012",
+        "time": "2026-01-01T12:34:56.789+0000",
+        "region": "us-east-1",
+        "alarmData": {
+            "alarmName": "vu-mi-prod-views-a-day",
+            "state": {"value": state, "reason": "Threshold Crossed", "timestamp": "…"},
+            "previousState": {"value": "OK" if state == "ALARM" else "ALARM", "reason": "…"},
+            "configuration": {"metrics": []},
+        },
+    }

@@ -24,6 +24,10 @@ NAMES = {
     "AWS::Partition": "aws",
     "AWS::Region": "us-east-1",
     "AWS::StackName": "vu-mi-prod",
+    **{
+        f"{name}.Arn": f"arn:aws:lambda:us-east-1:123456789012:function:vu-mi-{name}"
+        for name in ("APIHandler", "Authorize", "GetViews")
+    },
     "EventQueueArns": "arn:aws:sqs:us-east-1:123456789012:orders",
     "RestoredTable": "vu-mi-restored",
     "Table.Arn": TABLE,

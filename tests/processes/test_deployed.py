@@ -9,6 +9,7 @@ an expression.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from chalicelib.counting.view import View
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from chalicelib.ulids import new_ulid
+from simulation import aws_events as events
 from simulation.environment import ROOT
 from tests.processes.emulator import WITHOUT_PACKAGING, Emulator, running
 from tests.processes.programs import until
@@ -321,3 +323,39 @@ def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: 
     own = {name.removeprefix(f"{stack_name}-") for name in names if name.startswith(stack_name)}
     assert own == {"api_handler", "get_views", "put_views", "fold_views"}
     assert "folded 0 views" in aws.vumi("fold", "--all", stack=stack_name)
+
+
+def test_the_alarm_on_views_a_day_switches_what_the_public_reaches_off_and_on(
+    aws: Emulator,
+) -> None:
+    """Each state comes twice. The emulator has no such alarm, so the test sends its events."""
+    stack_name = "vu-mi-limited"
+    off = {"Events": "off", "Wallets": "off"}
+    aws.create_stack(stack_name, "prod", "packages", MaxViewsPerDay="100", **off)
+    stack, client = outputs(aws, stack_name), aws.client("lambda")
+    api, table = stack["HttpApiId"], stack["TableName"]
+
+    def tell(state: str) -> dict[str, Any]:
+        payload = json.dumps(events.alarm(state))
+        return client.invoke(FunctionName=f"{stack_name}-pause_api", Payload=payload)  # type: ignore[no-any-return]
+
+    assert aws.get(api, BADGE)["message"] == "0"
+    for _ in range(2):
+        assert json.load(tell("ALARM")["Payload"]) == {"paused": True}
+    for path in (BADGE, "/healthz", "/nowhere"):
+        assert aws.ask(aws.url(api, path), "GET")[0] >= 429, path
+    until(lambda: len(views(aws, table)) == 1, "the view before it is put: its function goes on")
+    for _ in range(2):
+        assert json.load(tell("OK")["Payload"]) == {"paused": False}
+    assert aws.get(api, BADGE)["message"] == "1"
+    assert aws.ask(aws.url(api, "/nowhere"), "GET")[0] == 404
+    assert "must be ALARM or OK" in tell("INSUFFICIENT_DATA")["Payload"].read().decode()
+
+
+def test_the_documented_commands_switch_a_stack_off_and_on(aws: Emulator) -> None:
+    text = (ROOT / "docs/operate-on-aws.md").read_text().partition("\n## Views a day\n")[2]
+    [off, on, back] = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[:3]
+    api = outputs(aws, "vu-mi-limited")["HttpApiId"]
+    for commands, is_on in ((off, False), (on, True), (off, False), (back, True)):
+        aws.shell(commands.replace("vu-mi-prod", "vu-mi-limited"))
+        assert (aws.ask(aws.url(api, BADGE), "GET")[0] == 200) is is_on, commands

@@ -21,10 +21,10 @@ from simulation.environment import ENVIRONMENT
 from tests.processes.programs import succeed
 
 AWS = "chalicelib.aws."
-GET_VIEWS, API, AUTHORIZE = (
-    f"{AWS}{name}.handler" for name in ("get_views", "api_handler", "http_authorizer")
+GET_VIEWS, API, AUTHORIZE, PAUSE = (
+    f"{AWS}{name}.handler" for name in ("get_views", "api_handler", "http_authorizer", "pause_api")
 )
-"""The handlers of the HTTP API, which need no Chalice."""
+"""The handlers of the HTTP API and of its alarm, which need no Chalice."""
 APP, CHALICE_AUTHORIZE = "app.app", f"{AWS}authorizer.authorize"
 """The handlers of the REST API, which `chalice deploy` creates."""
 CONSUMERS = f"{AWS}consumers."
@@ -95,7 +95,7 @@ def run(package: Path, handler: str, event: dict[str, Any]) -> Ran:
 def ran(packages: dict[str, Path], package: Path) -> dict[str, Ran]:
     """Run each handler with an event that needs no request to AWS: no id, message or record.
 
-    The sweep has no such event, so it is only imported.
+    The sweep and the alarm have no such event, so theirs are only imported.
     """
     given = {
         GET_VIEWS: events.http_api_event("/api/v1/views"),
@@ -108,10 +108,11 @@ def ran(packages: dict[str, Path], package: Path) -> dict[str, Ran]:
             "authorizationToken": f"Bearer {TOKEN}",
         },
         f"{CONSUMERS}sweep_events": {},
+        PAUSE: {},
     }
     resources = template.load(packages["prod"] / "sam.yaml")["Resources"].values()
     of_stack = {part.get("Properties", {}).get("Handler") for part in resources} - {None}
-    assert {GET_VIEWS, API, AUTHORIZE, ARCHIVE} < of_stack
+    assert {GET_VIEWS, API, AUTHORIZE, PAUSE, ARCHIVE} < of_stack
     no_message = events.sqs_event({})
     handlers = {APP, CHALICE_AUTHORIZE} | of_stack
     return {one: run(package, one, given.get(one, no_message)) for one in handlers}
@@ -123,7 +124,7 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
     for handler, one in ran.items():
         files = {name: Path(file) for name, file in one.imported.items() if file}
         assert "chalicelib.aws.resources" in files
-        assert ("chalice.app" in files) is (handler not in {GET_VIEWS, API, AUTHORIZE})
+        assert ("chalice.app" in files) is (handler not in {GET_VIEWS, API, AUTHORIZE, PAUSE})
         for name in {"chalice.app", "chalicelib.aws.resources"} & set(files):
             assert files[name].is_relative_to(package)
         ours = {"vumi", "tests", "deploy", "bench"}

@@ -24,7 +24,7 @@ from botocore.compat import HTTPHeaders
 from moto import mock_aws
 
 from app import app
-from chalicelib.aws import consumers, get_views, resources
+from chalicelib.aws import consumers, get_views, pause_api, resources
 from chalicelib.aws.authorizer import authorize
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
@@ -46,6 +46,7 @@ from chalicelib.ulids import new_ulid
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.conditions import ALL_FEATURES, choose
+from deploy.http_api import APART
 from deploy.stage import Folder
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
@@ -54,7 +55,7 @@ from simulation.hosts import Host
 from simulation.resources import GivenResources
 from vumi.tokens import TokenStore
 
-FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
+FUNCTIONS = [*OF_CHALICE, *APART.values()]
 NOW = 1_767_225_600.0
 MARK = 1_767_225_900
 """The end of the window that begins now."""
@@ -76,6 +77,8 @@ EVENT_QUEUES = "EventQueueArns"
 QUEUES = {QUEUE, DELIVERY_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
 ARCHIVE = "${Archive.Arn}/journal/*"
 """The objects of the archive, and no others of its bucket."""
+PUBLIC = {name: f"{name}.Arn" for name in ("GetViews", "APIHandler", "Authorize")}
+"""The functions that the public reaches, by their names here."""
 RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
 OF_RESTORED = {
     TABLE: RESTORED,
@@ -96,7 +99,12 @@ CONSUMED = {
 }
 
 ITEMS = "BatchGetItem BatchWriteItem DeleteItem GetItem PutItem Query UpdateItem"
-SINGLE = {f"dynamodb:{name}" for name in ITEMS.split()} | {"s3:PutObject", "sqs:SendMessage"}
+SINGLE = {f"dynamodb:{name}" for name in ITEMS.split()} | {
+    "lambda:DeleteFunctionConcurrency",
+    "lambda:PutFunctionConcurrency",
+    "s3:PutObject",
+    "sqs:SendMessage",
+}
 """Operations that require the action of the same name.
 
 Source: the service authorization reference, "Actions, resources, and condition keys".
@@ -246,7 +254,7 @@ class Aws:
             webhooks=EventSchedule(lambda: queues[DELIVERY_QUEUE], lambda: self.now),
             event_queues={"orders": queues[EVENT_QUEUES]},
         )
-        places = {"vu-mi": TABLE, BUCKET: ARCHIVE}
+        places = {"vu-mi": TABLE, BUCKET: ARCHIVE, **PUBLIC}
         self.called = {url: queue for queue, url in self.urls.items()} | places
         for client in self.clients.values():
             client.meta.events.register("provide-client-params", self._note)
@@ -381,9 +389,12 @@ def pattern(key: str) -> str:
     return f"{kind}#*" if separator else kind
 
 
+NAMED_BY = ("TableName", "QueueUrl", "Bucket", "FunctionName")
+
+
 def names_in(params: Mapping[str, Any]) -> Iterator[str]:
-    """Return the tables, queues and buckets in a request."""
-    yield from (params[name] for name in ("TableName", "QueueUrl", "Bucket") if name in params)
+    """Return the tables, queues, buckets and functions in a request."""
+    yield from (params[name] for name in NAMED_BY if name in params)
     yield from params.get("RequestItems", ())
     for item in params.get("TransactItems", ()):
         yield from (write["TableName"] for write in item.values())
@@ -423,6 +434,13 @@ def archive_on_every_path(aws: Aws) -> None:
     for wallet_id in (alice, bob, bob):
         record = entry_record(entry, wallet_id, 1, arn=aws.stream)
         aws.run("archive_entries", events.stream_event([record]))
+
+
+def pause_on_every_path(aws: Aws) -> None:
+    """Switch the functions off and on, each alone, because moto does not support threads."""
+    with aws.noting("pause_api"):
+        for is_paused in (True, False):
+            pause_api.switch(aws.clients["lambda"], PUBLIC, is_paused=is_paused, in_parallel=map)
 
 
 def ask_on_every_path(aws: Aws) -> None:
@@ -608,7 +626,13 @@ def refuse_batches(aws: Aws) -> None:
 
 Path: TypeAlias = Callable[[Aws], None]
 
-OF_VIEWS = (own_on_every_path, put_on_every_path, fold_on_every_path, ask_on_every_path)
+OF_VIEWS = (
+    pause_on_every_path,
+    own_on_every_path,
+    put_on_every_path,
+    fold_on_every_path,
+    ask_on_every_path,
+)
 OF_EVENTS = (
     schedule_on_every_path,
     sweep_on_every_path,
@@ -618,15 +642,29 @@ OF_EVENTS = (
 OF_WALLETS = (move_money_on_every_path, archive_on_every_path)
 
 
+def create_functions(clients: Mapping[str, Any]) -> None:
+    """Create the functions that the public reaches, with nothing in them."""
+    role = clients["iam"].create_role(RoleName="public", AssumeRolePolicyDocument="{}")["Role"]
+    for name in PUBLIC:
+        clients["lambda"].create_function(
+            FunctionName=name,
+            Runtime="python3.13",
+            Role=role["Arn"],
+            Handler="none",
+            Code={"ZipFile": b""},
+        )
+
+
 def walk(*paths: Path, has_get_views: bool = False) -> dict[Path, Used]:
     """Walk paths of a new deployment; return the requests of its functions on each path."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         clients = {
             name: stack.enter_context(closing(aws_client(name)))
-            for name in ("dynamodb", "sqs", "s3")
+            for name in ("dynamodb", "sqs", "s3", "lambda", "iam")
         }
         clients["s3"].create_bucket(Bucket=BUCKET)
+        create_functions(clients)
         names = {queue: queue.replace(".", "-") for queue in QUEUES}
         create = clients["sqs"].create_queue
         urls = {queue: create(QueueName=name)["QueueUrl"] for queue, name in names.items()}

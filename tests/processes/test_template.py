@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import accumulate, cycle
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,12 +28,13 @@ from chalicelib.wallets import archive as archive_module
 from deploy import template
 from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.conditions import ALL_FEATURES, choose, decide
+from deploy.http_api import APART
 from deploy.stage import Folder
 from tests import checkers
 from tests.template_conditions import evaluate
 from vumi.operate.installations import dead_letters
 
-FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
+FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()}}
 USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 Resources: TypeAlias = dict[str, dict[str, Any]]
 
@@ -420,9 +424,11 @@ def test_alarms_use_only_metrics_that_are_emitted(stack: Resources) -> None:
 
 
 def test_every_alarm_has_an_action_and_ignores_missing_data(stack: Resources) -> None:
-    """The exception is the alarm that watches whether the sweep runs at all."""
+    """The exceptions are the alarm on views a day, and whether the sweep runs at all."""
+    switching = [{"Fn::GetAtt": ["PauseApi", "Arn"]}]
     for name, alarm in alarms(stack).items():
-        assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}]
+        more = switching if name == "ViewsADayAlarm" else []
+        assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}, *more]
         missing = "breaching" if name == "SweepMissingAlarm" else "notBreaching"
         assert alarm["TreatMissingData"] == missing
         assert "Unit" not in alarm, "CloudWatch finds no data of another unit than the metric's"
@@ -436,6 +442,7 @@ COVERED = {
     "SweepEvents": ("Invocations", "SweepEvents"),
     **dict.fromkeys(("DistributeEvents", "DeliverEvents"), ("events_overdue", "SweepEvents")),
     "ArchiveEntries": ("IteratorAge", "ArchiveEntries"),
+    "PauseApi": ("Errors", "PauseApi"),
 }
 """The metric of an alarm that shows errors, timeouts and throttles of each function."""
 
@@ -541,6 +548,111 @@ def test_an_alarm_on_a_metric_of_the_table_ends_without_data(stack: Resources) -
                 assert alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
 
 
+# ---- the limit of views a day
+
+OFF = {"Events": "off", "Wallets": "off"}
+MIDNIGHT, PERIOD = 86_400 * 20_000, 300
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series of CloudWatch's metric math: values by the begins of their periods."""
+
+    points: dict[int, Any]
+
+    def map(self, function: Callable[[Any], Any]) -> Series:
+        return Series({at: function(value) for at, value in self.points.items()})
+
+    def __add__(self, other: Series) -> Series:
+        return Series({at: value + other.points[at] for at, value in self.points.items()})
+
+    def __ge__(self, least: float) -> Series:
+        return self.map(lambda value: value >= least)
+
+
+SERIES_MATH: dict[str, Callable[..., Any]] = {
+    "EPOCH": lambda series: Series({at: at for at in series.points}),
+    "FILL": lambda series, filler: series.map(lambda value: filler if value is None else value),
+    "FLOOR": math.floor,
+    "IF": lambda which, then, otherwise: Series(
+        {at: then.points[at] if is_true else otherwise for at, is_true in which.points.items()}
+    ),
+    "MAX": lambda series: max(series.points.values()),
+    "RUNNING_SUM": lambda series: Series(
+        dict(zip(series.points, accumulate(series.points.values()), strict=True))
+    ),
+}
+"""The functions of metric math. Source: the CloudWatch user guide, "Metric math functions"."""
+
+
+@pytest.mark.parametrize("off", [{}, OFF])
+@pytest.mark.parametrize(
+    ("taken", "now", "is_raised"),
+    [
+        ({-600: 400, 3_600: 50, 7_200: 51}, 7_500, True),
+        ({-600: 400, 3_600: 50, 7_200: 50}, 7_500, False),
+        ({-3_600: 101}, 0, True),
+        ({-3_600: 101}, PERIOD, False),
+        ({-260: 101, 40: 100}, 340, False),
+        ({}, 7_500, False),
+    ],
+)
+def test_more_requests_since_midnight_than_the_limit_raise_the_alarm_until_the_next_one(
+    templates: dict[str, dict[str, Any]],
+    off: dict[str, str],
+    taken: dict[int, int],
+    now: int,
+    *,
+    is_raised: bool,
+) -> None:
+    """The periods slide with the clock. The functions take turns."""
+    stack = made_with(templates["prod"], MaxViewsPerDay="100", **off)["Resources"]
+    alarm = alarms(stack)["ViewsADayAlarm"]
+    today, sum_of_all, *metrics = alarm["Metrics"]
+    assert [part["Id"] for part in alarm["Metrics"] if part.get("ReturnData", True)] == ["today"]
+    assert {part["MetricStat"]["Period"] for part in metrics} == {PERIOD}
+    assert alarm["EvaluationPeriods"] * PERIOD == 86_400
+    begins = range(MIDNIGHT + now - 86_400, MIDNIGHT + now, PERIOD)
+    values = {part["Id"]: Series(dict.fromkeys(begins)) for part in metrics}
+    for (at, requests), part in zip(taken.items(), cycle(metrics), strict=False):
+        values[part["Id"]].points[MIDNIGHT + at] = requests
+    for part in (sum_of_all, today):
+        values[part["Id"]] = eval(part["Expression"], SERIES_MATH, values)  # noqa: S307
+    found = max(values["today"].points.values())
+    assert EXCEEDS[alarm["ComparisonOperator"]](found, 100) is is_raised
+    assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == ({"Ref": "MaxViewsPerDay"}, 1)
+
+
+@pytest.mark.parametrize("off", [{}, OFF])
+def test_the_alarm_alone_switches_the_functions_that_the_api_calls_and_counts_their_runs(
+    templates: dict[str, dict[str, Any]], off: dict[str, str]
+) -> None:
+    stack = made_with(templates["prod"], MaxViewsPerDay="100", **off)["Resources"]
+    public = {
+        name
+        for one in of_type(stack, "AWS::Lambda::Permission").values()
+        if one["Principal"] == "apigateway.amazonaws.com"
+        for name in template.names_in(one["FunctionName"])
+    }
+    pause = stack["PauseApi"]["Properties"]
+    assert pause["ReservedConcurrentExecutions"] == 1
+    assert {*template.names_in(pause["Environment"])} == public
+    [policy] = stack["PauseApiRole"]["Properties"]["Policies"]
+    assert {*template.names_in(policy)} == public
+    watching = alarms(stack)["ViewsADayAlarm"]
+    metrics = _metrics_of(watching)
+    assert {_name_of(one["Dimensions"][0]["Value"]) for one in metrics} == public
+    permission = stack["PauseApiPermission"]["Properties"]
+    assert permission["SourceArn"]["Fn::Sub"].endswith(f":{watching['AlarmName']['Fn::Sub']}")
+    assert permission["SourceAccount"] == {"Ref": "AWS::AccountId"}
+
+
+def test_without_a_limit_the_stack_has_nothing_of_it(templates: dict[str, dict[str, Any]]) -> None:
+    made = made_with(templates["prod"])
+    assert not [name for name in made["Resources"] if re.search("Pause|ViewsADay", name)]
+    assert "FunctionConcurrency" not in json.dumps(made)
+
+
 # ---- relations between resources
 
 
@@ -625,7 +737,6 @@ def test_a_message_of_an_event_that_fails_ten_times_becomes_a_dead_letter(
 
 # ---- stacks without a feature, or with a domain
 
-OFF = {"Events": "off", "Wallets": "off"}
 AT_A_ZONE = {
     "DomainName": "badges.example.com",
     "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1a2b-3c4d",
