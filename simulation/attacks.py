@@ -13,12 +13,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from itertools import count, cycle
+from itertools import count, cycle, repeat
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
@@ -32,6 +32,10 @@ from vumi.operate.exchange.files import LineWriter, header
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
 """The addresses of attackers, which are not those of visitors."""
+PROXY = "127.0.0.7"
+"""The address of a trusted proxy, for attackers with many addresses."""
+CLIENTS = tuple(f"10.{number // 250}.{number % 250}.1" for number in range(1_000))
+"""Addresses of networks that share no limit."""
 CROWD = 1_005
 BUSY = 190
 """Connections of one address with a request under way. An address may have 200."""
@@ -190,14 +194,21 @@ def _again(*targets: str) -> Play:
     return _busy(lambda: cycle([request(target) for target in targets]))
 
 
-def _new_ids() -> Iterator[bytes]:
-    return (request(f"{VIEW}{_emoji(number)}") for number in count())
+def _new_ids(encode: Callable[[int], str] = "n{}".format) -> Iterator[str]:
+    """Yield targets of views of ids that no attack has viewed before, of 20 bytes by default."""
+    return (f"{VIEW}{encode(number)}" for number in count(time.time_ns()))
+
+
+def _forwarded(targets: Iterable[str]) -> Iterator[bytes]:
+    """Yield requests that a proxy forwards, each from the next of many addresses."""
+    for target, client in zip(targets, cycle(CLIENTS), strict=False):
+        yield request(target, f"X-Forwarded-For: {client}")
 
 
 def _emoji(number: int) -> str:
-    """Encode a number as an id of 200 emoji."""
+    """Encode a number as an id of 100 emoji, which has the most bytes."""
     digits = "".join(chr(0x1F600 + int(digit)) for digit in str(number))
-    return quote(digits.rjust(200, "\N{PILE OF POO}"))
+    return quote(digits.rjust(100, "\N{PILE OF POO}"))
 
 
 def _squat() -> Iterator[bytes]:
@@ -245,6 +256,7 @@ def _secret(method: str) -> bytes:
 
 
 VIEW = "/api/v1/views?id="
+BURST = f"{VIEW}burst"
 HOT = "attacked"
 """A badge with many live views, for the attacks that count nothing."""
 DEAR = "dear"
@@ -310,10 +322,19 @@ BUSY_WRITES: dict[str, Play] = {
     f"{BUSY} connections: views of ids of emoji": _again(
         *(f"{VIEW}{_emoji(number)}" for number in range(200))
     ),
-    f"{BUSY} connections: new ids of emoji": _busy(_new_ids),
+    f"{BUSY} connections: new ids of emoji": _busy(lambda: map(request, _new_ids(_emoji))),
     f"{BUSY} connections: claims, renames": _busy(_squat),
     f"{BUSY} connections: resets with milestones": _busy(_cannon),
     f"{BUSY} connections: proofs": _busy(_proofs),
+}
+PROXIED: dict[str, Play] = {
+    f"{len(CLIENTS):,} addresses: new ids": _busy(lambda: _forwarded(_new_ids())),
+    f"{len(CLIENTS):,} addresses: a burst on one id": _busy(lambda: _forwarded(repeat(BURST))),
+}
+"""Attacks of many addresses through `PROXY`."""
+FLOODS: dict[str, Play] = PROXIED | {
+    f"{BUSY} connections: new ids": _busy(lambda: map(request, _new_ids())),
+    f"{BUSY} connections: a burst on one id": _again(BURST),
 }
 STALLING: dict[str, Play] = {
     f"{STALLED:,} bodies of 255 KB that stall": _crowd(
@@ -324,7 +345,7 @@ STALLING: dict[str, Play] = {
 READS = OLD_ATTACKS | BUSY_READS
 """The attacks that count nothing and change nothing."""
 BUSY_ATTACKS = BUSY_READS | BUSY_WRITES
-ATTACKS = BUSY_ATTACKS | STALLING | OLD_ATTACKS
+ATTACKS = BUSY_ATTACKS | FLOODS | STALLING | OLD_ATTACKS
 
 
 def prepare(folder: Path) -> None:
@@ -362,6 +383,11 @@ class Attack:
     seconds: float
     addresses: int = 1
 
+    @property
+    def sources(self) -> Sequence[str]:
+        """The addresses of its connections."""
+        return (PROXY,) if self.name in PROXIED else SOURCES[: self.addresses]
+
     def start(self) -> subprocess.Popen[bytes]:
         """Start the attack in its own process, which ends by itself."""
         return start_client("simulation.attacks", asdict(self))
@@ -369,7 +395,7 @@ class Attack:
     def run(self) -> None:
         """Attack until the time is over."""
         deadline = time.monotonic() + self.seconds
-        attacker = Attacker((self.host, self.port), deadline, SOURCES[: self.addresses])
+        attacker = Attacker((self.host, self.port), deadline, self.sources)
         for pause in ATTACKS[self.name](attacker):
             time.sleep(max(0.0, min(pause, attacker.deadline - time.monotonic())))
             if time.monotonic() >= attacker.deadline:

@@ -1,12 +1,28 @@
-"""The quotas and bans of an instance for strangers, on a real `python -m vumi`."""
+"""An instance for strangers, on a real `python -m vumi`: quotas, bans, and the way back."""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 
+from chaos.faults.clock import OffsetClock
+from simulation import server_process
+from simulation.attacks import BUSY, SOURCES, Attack
+from simulation.server_process import killed
+from tests.processes.programs import until
 from tests.processes.server import Server, create_token, run, running
+from vumi.storage.database import FILE
+from vumi.storage.file_sizes import FREE_PAGES
 
 SAID = "no new badges here"
+WEDNESDAY = datetime(2031, 5, 14, 9, 30, tzinfo=UTC)
+"""A day in the middle of its week and of its month, later than the machine's clock."""
+FLOOD = 1_500
+"""The new ids that one address makes in a day, so that their pages are worth a vacuum."""
 
 
 def views(server: Server, badge_id: str) -> str:
@@ -50,3 +66,91 @@ def test_the_number_of_badges_is_known_after_a_kill_and_deletes_make_place(tmp_p
     with running(tmp_path, **limits) as server:
         assert left(server)["badges"] == 1
         assert [views(server, one) for one in "cd"] == ["0", SAID]
+
+
+@contextmanager
+def running_at(
+    folder: Path, now: datetime, **settings: str
+) -> Iterator[tuple[Server, OffsetClock]]:
+    """Run a server at a time, with its clock."""
+    clock = OffsetClock(folder / "clock")
+    clock.jump(now.timestamp() - clock())
+    program = ("chaos.driver.launch", str(folder / "clock"), str(folder / "crash"))
+    with killed(server_process.start(folder / "data", program, settings)) as process:
+        yield Server(process), clock
+
+
+def wait_for_end(server: Server) -> None:
+    """Wait until the server has answered all that an attacker left behind."""
+    source = (SOURCES[0], 0)
+    with closing(HTTPConnection(server.host, server.port, source_address=source)) as last:
+        last.request("GET", "/healthz")
+        assert last.getresponse().status == 200
+
+
+def test_a_burst_on_one_id_is_removed_from_the_count_the_history_and_the_periods(
+    tmp_path: Path,
+) -> None:
+    burst, later = WEDNESDAY + timedelta(days=1), WEDNESDAY + timedelta(days=1, hours=1)
+    with running_at(tmp_path, WEDNESDAY) as (server, clock):
+        server.visit("burst", 2)
+        clock.jump(burst.timestamp() - clock())
+        with Attack(server.host, server.port, f"{BUSY} connections: a burst on one id", 1).start():
+            server.visit("other", 5)
+        wait_for_end(server)
+        assert server.peek("burst") > 500
+        clock.jump(later.timestamp() - clock())
+        server.visit("burst", 3)
+        hours = ("--from", f"{burst:%Y-%m-%dT%H:00Z}", "--to", f"{later:%Y-%m-%dT%H:00Z}")
+        command = ("remove-views", "burst", *hours, "--yes")
+        until(lambda: run(tmp_path / "data", *command)[0] == 0, "the hour is folded and removed")
+        asked = {"burst": ("total", "today", "week", "month", "year"), "other": ("total",)}
+        assert {
+            badge_id: [server.badge(badge_id, f"&peek=1&show={show}")["message"] for show in shows]
+            for badge_id, shows in asked.items()
+        } == {"burst": ["5", "3", "5", "5", "5"], "other": ["5"]}
+        path = "/api/v1/views/history?id=burst&days=2&by=hour"
+        history = server.ask("GET", path)[1]["views"]
+        assert {one["hour"]: one["views"] for one in history if one["views"]} == {
+            f"{WEDNESDAY:%Y-%m-%dT%H:00Z}": 2,
+            f"{later:%Y-%m-%dT%H:00Z}": 3,
+        }
+
+
+def in_file(folder: Path, sql: str) -> tuple[int, ...]:
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        return tuple(file.execute(sql).fetchone())
+
+
+def pages(folder: Path) -> tuple[int, int]:
+    """Return how many pages of the file are used, and how many are free."""
+    [every], [free] = (in_file(folder, f"PRAGMA {of}_count") for of in ("page", "freelist"))
+    return every - free, free
+
+
+def test_prune_gives_the_bytes_of_a_flood_of_new_ids_back(tmp_path: Path) -> None:
+    limits = {"CLIENT_NEW_IDS_PER_DAY": str(FLOOD), "MAX_BADGES": str(2 * FLOOD)}
+    data = tmp_path / "data"
+    with running_at(tmp_path, WEDNESDAY, **limits) as (server, clock):
+        server.visit("known", 10)
+        before, _ = pages(data)
+        flood = Attack(server.host, server.port, f"{BUSY} connections: new ids of emoji", 60)
+        with flood.start() as attack:
+            server.visit("known", 10)
+            until(lambda: left(server)["new_id_a_day"] == 0, "the address has made all its ids")
+            attack.kill()
+        assert views(server, "of another address") == "0"
+        flooded, _ = pages(data)
+        assert flooded > before + 2 * FREE_PAGES
+        clock.jump(2 * 3_600)
+        until(lambda: in_file(data, "SELECT count(*) FROM views") == (0,), "all views are folded")
+        clock.jump(2 * 86_400)
+        server.visit("known", 1)
+        status, out, err = run(data, "prune", "--unseen", "1d", "--below", "10", "--yes")
+        assert (status, out.splitlines()[-1]) == (0, f"Pruned {FLOOD + 1:,} badges."), err
+        assert server.peek("known") == 21
+    with running(data, **limits) as server:
+        assert left(server)["badges"] == 2 * FLOOD - 1
+        until(lambda: pages(data)[1] <= FREE_PAGES, "free pages are given back to the disk")
+        assert pages(data)[0] < before + FLOOD / 100
+        assert views(server, "known") == "21"

@@ -7,6 +7,7 @@ The overview is a copy: removing it loses nothing.
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import sys
@@ -78,8 +79,10 @@ def write(
     path: Path, badges: Iterable[BadgeOverview], now: Seconds, monotonic: Callable[[], Seconds]
 ) -> None:
     """Make the file with the numbers of badges, by id, or replace it. Raises `sqlite3.Error`."""
-    begun, new = monotonic(), path.with_name(path.name + NEW)
-    new.unlink(missing_ok=True)
+    begun, new = monotonic(), path.with_name(f"{path.name}.{os.getpid()}{NEW}")
+    # Those of processes that were killed, or whose server was.
+    for left in path.parent.glob(f"{path.name}.*{NEW}"):
+        left.unlink(missing_ok=True)
     totals = Totals()
     with closing(sqlite3.connect(new)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")

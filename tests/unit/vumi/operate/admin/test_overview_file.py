@@ -75,7 +75,7 @@ def test_a_search_finds_a_text_in_any_name(file: Path, searched: str, found: lis
 
 
 def test_a_new_file_replaces_the_one_before_and_what_a_killed_process_left(file: Path) -> None:
-    file.with_name(overview_file.FILE + overview_file.NEW).write_text("half a file")
+    file.with_name(f"{overview_file.FILE}.1{overview_file.NEW}").write_text("half a file")
     overview_file.write(file, BADGES[:1], 2_000.0, lambda: 0.0)
     assert ids(file, BadgeQuery()) == ["a"]
     assert [path.name for path in file.parent.iterdir()] == [overview_file.FILE]
