@@ -265,7 +265,7 @@ class AwsWorld(World):
             assert "malformed" not in bodies or "malformed" in failed
             again = 120.0
         finally:
-            for name in failed:
+            for name in sorted(failed):
                 if bodies[name].view:
                     self.deliver_at(self.now + again, bodies[name].body, bodies[name].view)
 
