@@ -53,14 +53,15 @@ JUMPS = (0.1, 1, 5, 30, 60, 300, 700, 3_600, -1, -60, -700, -90_000, 90_000)
 class MachineScenario:
     """The faults of a history: the share of commits that fail, and the jumps of the clock.
 
-    A badge with `hot` live views is hot. `start` is the time at which the history begins.
+    A badge with `hot` live views is hot. `start` is the time at which the history begins. The share
+    `removals` of the owners' requests removes hours.
     """
 
     ids: tuple[str, ...] = ("a", LONG_ID)
     faults: float = 0.03
     hot: int = 1_000
     start: Seconds = MIDNIGHT - 300
-    owners: bool = True
+    removals: float = 0.1
     jumps: tuple[Seconds, ...] = JUMPS
 
 
@@ -103,7 +104,7 @@ class Paused(InterceptedTable):
             for write in filter(self._world.is_done, writes):
                 self._world.note_life(write)
             if removal and all(self._world.is_done(write) for write in writes[:1]):
-                self._world.ledger.remove(*removal)
+                self._world.ledger.removals[removal[0]].append(removal[1])
 
     def put_all(self, items: Sequence[Item]) -> None:
         self.engine.put_all(items)
@@ -116,7 +117,7 @@ class MachineWorld(World):
 
     def __init__(self, seed: int, scenario: MachineScenario, folder: Path) -> None:
         self._latest = scenario.start
-        super().__init__(seed, scenario.start, 0.0, scenario.ids, has_owners=scenario.owners)
+        super().__init__(seed, scenario.start, 0.0, scenario.ids, removals=scenario.removals)
         self.scenario, self.faults = scenario, 0.0
         self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=scenario.hot)
         self._path = folder / FILE
