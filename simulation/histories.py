@@ -24,8 +24,8 @@ STEPS = 700
 MORE_STEPS = {"removals": 2_100}
 PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
 """Jumps that end a history some hours after midnight, so folds and counts end its day."""
-HOURS = (0.1, 5, 60, 300, 700, 3_600)
-"""Jumps that soon end an hour, so its views are folded and can be removed."""
+HOURS = (0.1, 1, 30, 300, 20_000)
+"""Jumps between bunches of views, the hours of which are then folded and can be removed."""
 AWS_SCENARIOS = {
     "plain": AwsScenario(),
     "ttl lags": AwsScenario(loss=0.9),
@@ -41,7 +41,7 @@ AWS_SCENARIOS = {
         hot=30,
         removals=0.8,
         loss=0.1,
-        jumps=(*HOURS, 3_600, 7_200),
+        jumps=HOURS,
         delays=(0, 1, 300, 900),
     ),
     "resets at midnight": AwsScenario(

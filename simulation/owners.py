@@ -264,7 +264,7 @@ class Owners:
         random = self._world.random
         counted = sorted(self._count_by_hour(self._world.ledger.place(badge_id)))
         until = (random.choice(counted) if counted else EPOCH) + HOUR
-        return Hours(until - random.choice([1, 1, 2, 30]) * HOUR, until)
+        return Hours(until - random.choice([1, 30, 30, 30]) * HOUR, until)
 
     def _count_by_hour(self, badge_id: str) -> dict[datetime, int]:
         """Return the counted views of each hour."""
