@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from simulation.aws_table import moto_table
-from simulation.aws_world import AwsScenario, AwsWorld
+from simulation.aws_world import LONG_ID, AwsScenario, AwsWorld
 from simulation.environment import isolate
 from simulation.machine_world import MachineScenario, MachineWorld
 from simulation.memory_table import MemoryTable
@@ -56,6 +56,12 @@ MACHINE_SCENARIOS = {
     "machine": MachineScenario(),
     "machine, hot": MachineScenario(hot=4),
     "machine, removals": MachineScenario(hot=30, removals=0.8, jumps=HOURS),
+    "machine, prunes": MachineScenario(
+        ids=("a", LONG_ID, *"bcdefg"),
+        hot=30,
+        prunes=True,
+        jumps=(0.1, 1, 60, 700, 700, 90_000, 90_000, -60),
+    ),
     "machine at midnight": MachineScenario(hot=6, jumps=(0.1, 1, 5, 30, 60, 100, -60)),
 }
 MOTO = "owners, on moto"
