@@ -68,8 +68,9 @@ class AwsScenario:
     Two clocks differ by at most `skew`, and that of TTL is at most `early` ahead. `loss` is the
     share of removals without a stream record, `faults` the share of storage calls that fail. A
     badge with `hot` live views is hot. The history begins at `start`. Views are kept for
-    `retention`. Owners change their badges if `owners` is true. `jumps` are the times that may pass
-    in one step, `delays` those before a message's first delivery.
+    `retention`. Owners change their badges if `owners` is true; the share `removals` of their
+    requests removes hours. `jumps` are the times that may pass in one step, `delays` those before a
+    message's first delivery.
     """
 
     ids: tuple[str, ...] = ("plain", LONG_ID)
@@ -81,6 +82,7 @@ class AwsScenario:
     start: Seconds = MIDNIGHT - 1_500
     retention: WholeSeconds = 1_296_000
     owners: bool = False
+    removals: float = 0.1
     jumps: tuple[Seconds, ...] = (0.1, 1, 5, 30, 60, 100, 300, 700, 3_600)
     delays: tuple[Seconds, ...] = (0, 1, 5, 30, 200, 290, 310, 600, 900, 2_000, 90_000, 300_000)
 
@@ -151,7 +153,11 @@ class AwsWorld(World):
 
     def __init__(self, seed: int, scenario: AwsScenario, engine: Table) -> None:
         super().__init__(
-            seed, scenario.start, scenario.skew, scenario.ids, has_owners=scenario.owners
+            seed,
+            scenario.start,
+            scenario.skew,
+            scenario.ids,
+            removals=scenario.removals if scenario.owners else None,
         )
         self.scenario, self.engine, self.faults = scenario, engine, scenario.faults
         self.settings = Settings(hot_views=scenario.hot, retention_seconds=scenario.retention)
@@ -210,7 +216,7 @@ class AwsWorld(World):
         removal = self.find_removal(writes)
         self.engine.write(*writes)
         if removal:
-            self.ledger.remove(*removal)
+            self.ledger.removals[removal[0]].append(removal[1])
         if before is not None:
             self.milestones.note(self.engine, before, writes)
         for write in writes:
@@ -265,7 +271,7 @@ class AwsWorld(World):
             assert "malformed" not in bodies or "malformed" in failed
             again = 120.0
         finally:
-            for name in failed:
+            for name in sorted(failed):
                 if bodies[name].view:
                     self.deliver_at(self.now + again, bodies[name].body, bodies[name].view)
 

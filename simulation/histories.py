@@ -14,15 +14,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from simulation.aws_table import moto_table
-from simulation.aws_world import AwsScenario, AwsWorld
+from simulation.aws_world import LONG_ID, AwsScenario, AwsWorld
 from simulation.environment import isolate
 from simulation.machine_world import MachineScenario, MachineWorld
 from simulation.memory_table import MemoryTable
 from simulation.world import MIDNIGHT, World
 
 STEPS = 700
+MORE_STEPS = {"removals": 2_100}
 PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
 """Jumps that end a history some hours after midnight, so folds and counts end its day."""
+HOURS = (0.1, 1, 30, 300, 20_000)
+"""Jumps between bunches of views, the hours of which are then folded and can be removed."""
 AWS_SCENARIOS = {
     "plain": AwsScenario(),
     "ttl lags": AwsScenario(loss=0.9),
@@ -31,6 +34,16 @@ AWS_SCENARIOS = {
     "faults at midnight": AwsScenario(faults=0.15, hot=30, jumps=PAST_MIDNIGHT),
     "owners": AwsScenario(skew=4.0, owners=True, hot=30),
     "owners at midnight": AwsScenario(skew=4.0, owners=True, hot=6, jumps=PAST_MIDNIGHT),
+    "removals": AwsScenario(
+        ids=("plain",),
+        skew=4.0,
+        owners=True,
+        hot=30,
+        removals=0.8,
+        loss=0.1,
+        jumps=HOURS,
+        delays=(0, 1, 300, 900),
+    ),
     "resets at midnight": AwsScenario(
         skew=1.0, owners=True, hot=0, faults=0.1, start=MIDNIGHT - 6, jumps=(*[0.1] * 6, 1, 300)
     ),
@@ -42,6 +55,13 @@ AWS_SCENARIOS = {
 MACHINE_SCENARIOS = {
     "machine": MachineScenario(),
     "machine, hot": MachineScenario(hot=4),
+    "machine, removals": MachineScenario(hot=30, removals=0.8, jumps=HOURS),
+    "machine, prunes": MachineScenario(
+        ids=("a", LONG_ID, *"bcdefg"),
+        hot=30,
+        prunes=True,
+        jumps=(0.1, 1, 60, 700, 700, 90_000, 90_000, -60),
+    ),
     "machine at midnight": MachineScenario(hot=6, jumps=(0.1, 1, 5, 30, 60, 100, -60)),
 }
 MOTO = "owners, on moto"
@@ -49,11 +69,14 @@ MOTO = "owners, on moto"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  files in memory, if available
 
 
-def replay(kind: str, seed: int, steps: int = STEPS) -> int:
-    """Run one history and return its number of views. Raises `AssertionError` for a broken law."""
+def replay(kind: str, seed: int, steps: int = 0) -> int:
+    """Run one history and return its number of views. Raises `AssertionError` for a broken law.
+
+    Without `steps`, it has as many as its kind.
+    """
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
         with _world(kind, seed, Path(folder)) as world:
-            world.run(steps)
+            world.run(steps or MORE_STEPS.get(kind, STEPS))
         return sum(map(len, world.ledger.views.values()))
 
 

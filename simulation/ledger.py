@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ class Moment(NamedTuple):
 
 
 FUTURE = Moment(inf)
+ALL, SINCE = "all views", "since "
+"""The name of the number of all views, and the beginning of the name of a period."""
 APART_SECONDS = 1.0
 """A life begins up to this much later than by its clock, if the one before has just begun."""
 
@@ -96,10 +99,13 @@ class Ledger:
     ends: defaultdict[str, list[LifeEnd]] = field(default_factory=lambda: defaultdict(list))
     stored: set[str] = field(default_factory=set)
     """The ULIDs of views that were put as items, so that a fold counts them in their own day."""
-    removed: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """The views by day that owners have removed from the present life of each badge."""
+    removals: defaultdict[str, list[Counter[str]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """The views by hour of each removal from the present life of each badge."""
     highest: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """The highest number that each badge has shown, in all and for each hour, day or period."""
+    """The highest number that each badge has shown, in all and for each hour, day or period, with
+    the views that were removed before."""
 
     def take(self, ulid: str, view: Taken) -> None:
         """Record a view; the same view recorded again is one view."""
@@ -109,12 +115,12 @@ class Ledger:
         """Record that an owner's request has ended a life of an id."""
         self.ends[badge_id].append(end)
         self.highest.pop(badge_id, None)
-        self.removed.pop(badge_id, None)
+        self.removals.pop(badge_id, None)
 
-    def remove(self, badge_id: str, days: Counter[str]) -> None:
-        """Record that an owner has removed views of days."""
-        self.removed[badge_id] += days
-        self.highest.pop(badge_id, None)
+    def removed(self, badge_id: str, name: str = ALL, removals: int | None = None) -> int:
+        """Return how many views of an hour, a day or a period the first removals have removed."""
+        hours = sum(self.removals[badge_id][:removals], Counter[str]())
+        return sum(views for hour, views in hours.items() if _contains(name, hour))
 
     def place(self, asked: str) -> str:
         """Return the badge that an id names now."""
@@ -171,6 +177,13 @@ class Ledger:
             surely |= here.surely and there.surely
             maybe |= here.maybe and there.maybe
         return Belongs(surely, maybe)
+
+
+def _contains(name: str, hour: str) -> bool:
+    if name.startswith(SINCE):
+        since = datetime.fromisoformat(name.removeprefix(SINCE))
+        return datetime.fromisoformat(hour) >= since
+    return name == ALL or hour.startswith(name)
 
 
 def _lives(ends: list[LifeEnd]) -> list[tuple[LifeEnd | None, LifeEnd | None]]:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chalicelib.counting import badge_count, keys
+from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.limits import Room
@@ -23,10 +24,11 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
-from chalicelib.units import Seconds
+from chalicelib.ulids import earliest
+from chalicelib.units import Seconds, to_milliseconds
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
-from simulation.ledger import Moment
+from simulation.ledger import LifeEnd, Moment, Span
 from simulation.standalone import standalone
 from simulation.tables import InterceptedTable
 from simulation.world import MIDNIGHT, Looking, Shown, World
@@ -35,6 +37,7 @@ from vumi.operate.check.check import check_content
 from vumi.operate.check.report import FindingKind
 from vumi.storage.bans import FileBans
 from vumi.storage.database import FILE, Database
+from vumi.storage.pruning import Pruning, Unseen
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.workers.changes import ChangeDelivery
@@ -53,14 +56,16 @@ JUMPS = (0.1, 1, 5, 30, 60, 300, 700, 3_600, -1, -60, -700, -90_000, 90_000)
 class MachineScenario:
     """The faults of a history: the share of commits that fail, and the jumps of the clock.
 
-    A badge with `hot` live views is hot. `start` is the time at which the history begins.
+    A badge with `hot` live views is hot. `start` is the time at which the history begins. The share
+    `removals` of the owners' requests removes hours. With `prunes`, the operator prunes badges.
     """
 
     ids: tuple[str, ...] = ("a", LONG_ID)
     faults: float = 0.03
     hot: int = 1_000
     start: Seconds = MIDNIGHT - 300
-    owners: bool = True
+    removals: float = 0.1
+    prunes: bool = False
     jumps: tuple[Seconds, ...] = JUMPS
 
 
@@ -68,10 +73,16 @@ class FaultyDatabase(Database):
     """A file of which any transaction may fail or end the process."""
 
     world: MachineWorld | None = None
+    before_write: Callable[[], None] | None = None
 
     def write(
         self, job: Callable[[sqlite3.Connection], Result], *, savepoint: bool = True
     ) -> Result:
+        before, self.before_write = self.before_write, None
+        if before and self.world:
+            before()
+            if self.world.database is not self:
+                raise Crash
         write = partial(super().write, job, savepoint=savepoint)
         return write() if self.world is None else self.world.call(write)
 
@@ -103,7 +114,7 @@ class Paused(InterceptedTable):
             for write in filter(self._world.is_done, writes):
                 self._world.note_life(write)
             if removal and all(self._world.is_done(write) for write in writes[:1]):
-                self._world.ledger.remove(*removal)
+                self._world.ledger.removals[removal[0]].append(removal[1])
 
     def put_all(self, items: Sequence[Item]) -> None:
         self.engine.put_all(items)
@@ -116,7 +127,7 @@ class MachineWorld(World):
 
     def __init__(self, seed: int, scenario: MachineScenario, folder: Path) -> None:
         self._latest = scenario.start
-        super().__init__(seed, scenario.start, 0.0, scenario.ids, has_owners=scenario.owners)
+        super().__init__(seed, scenario.start, 0.0, scenario.ids, removals=scenario.removals)
         self.scenario, self.faults = scenario, 0.0
         self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=scenario.hot)
         self._path = folder / FILE
@@ -291,6 +302,37 @@ class MachineWorld(World):
     def the_disk_fills_or_empties(self) -> None:
         self._room = self.random.choice((Room.COUNTS, Room.ALL))
 
+    def badges_are_pruned(self) -> None:
+        """Prune as `vumi prune` does; visitors come before its transaction begins."""
+        if not self.scenario.prunes:
+            return
+        since = self.clock() - self.random.choice([3_600, 86_400])
+        unseen = Unseen(since, self.random.choice([4, 20, 1_000]))
+        pruning = Pruning(self.database, self.queue, unseen)
+        before = {badge_id: Known.of(self.engine, badge_id) for badge_id in self.badges()}
+        self.calls += 1
+        request = Span(self.moment)
+        self.database.before_write = self.visitors_come
+        self._try(lambda: list(pruning.prune(lambda: 0.0, lambda _: None)))
+        request.ended = self.moment
+        self.calls += 1
+        for badge_id, known in before.items():
+            if known.is_there and not Known.of(self.engine, badge_id).is_there:
+                self._check_pruned(known, unseen)
+                self.ledger.end_life(badge_id, LifeEnd(request))
+
+    def _check_pruned(self, badge: Known, unseen: Unseen) -> None:
+        """Check that a badge that begins again had to be pruned, and had all its views counted."""
+        summary = badge.summary
+        least, _ = self.ledger.bounds(summary.badge_id)
+        counted = summary.count + self.ledger.removed(summary.badge_id)
+        latest = max(self.ledger.views[summary.badge_id], default="")
+        assert counted >= least, f"pruned: {least} views, of which {counted} are counted"
+        is_set = badge.is_owned or summary.frozen or summary.deleted
+        assert not is_set, f"pruned: {badge}"
+        assert summary.base + summary.count < unseen.below, f"pruned: {summary}"
+        assert latest < earliest(to_milliseconds(unseen.since)), "pruned, but viewed"
+
     def dead_letters_are_sent_again(self) -> None:
         self._try(self.queue.redrive)
 
@@ -332,8 +374,23 @@ class MachineWorld(World):
         a_malformed_message_comes: 1,
         dead_letters_are_sent_again: 1,
         the_disk_fills_or_empties: 1,
+        badges_are_pruned: 3,
         World.an_owner_asks: 4,
     }
+
+
+class Known(NamedTuple):
+    """What the file has of a badge before it may be pruned."""
+
+    summary: Summary
+    is_there: bool
+    is_owned: bool
+
+    @classmethod
+    def of(cls, table: Table, badge_id: str) -> Known:
+        item = table.get(keys.summary(badge_id))
+        owner = table.get(keys.owner(badge_id))
+        return cls(Summary.of(badge_id, item or {}), item is not None, owner is not None)
 
 
 class NotingViewQueue(CommitBuffer):

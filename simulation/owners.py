@@ -6,9 +6,10 @@ time; visitors, deliveries and folds interleave with it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Protocol
@@ -17,15 +18,16 @@ from chalicelib.api import ProcessResources
 from chalicelib.counting import bans, keys
 from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestone
-from chalicelib.counting.summary import read
+from chalicelib.counting.summary import Day, read
 from chalicelib.counting.windows import Windows
+from chalicelib.history.history import is_finished
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, deleting, errors, finding, removing
 from chalicelib.owners.changing import BadgeChange
-from chalicelib.owners.finding import OPERATOR
+from chalicelib.owners.finding import OPERATOR, OwnedBadge
 from chalicelib.owners.places import Place
 from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
-from chalicelib.owners.removing import Hours
+from chalicelib.owners.removing import HOUR, Hours, label
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of, text
@@ -48,6 +50,7 @@ TAKEN_NAME = 0.5
 OPERATED = 0.3
 """The share of the other requests for a badge without an owner that are the operator's."""
 KEY = "k" * 43
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLACE = Place("https://host.example/.vu-mi", is_listed=True)
 
 
@@ -71,21 +74,25 @@ class OwnersWorld(Protocol):
 class Owners:
     """The secrets of claimed badges; the table shows which requests were applied."""
 
-    def __init__(self, world: OwnersWorld, ids: tuple[str, ...]) -> None:
-        self._world = world
+    def __init__(self, world: OwnersWorld, ids: tuple[str, ...], removals: float) -> None:
+        self._world, self.removals = world, removals
         self._claims = 0
         self._secrets: dict[str, str] = {}
-        self.request = Span(world.moment, world.moment)
+        self.request = Span(Moment(0), Moment(0))
+        self._hours = Hours(EPOCH, EPOCH)
         self.requests: list[Span] = []
         self.ids = list(ids)
 
     def ask(self) -> None:
         """Start an owner's request, if none is under way."""
-        if self.request.ended < self._world.moment or not self.requests:
+        if self.request.ended < self._world.moment:
             random, place = self._world.random, self._world.ledger.place
             badge_id = random.choice(self.ids)
             if random.random() < BANNED:
                 self._ban(random.choice([badge_id, f"{badge_id[:1]}*"]))
+                return
+            if random.random() < self.removals:
+                self._remove(badge_id, random.choice([None, self._secrets.get(badge_id)]))
                 return
             aliases = [name for name in self.ids if place(name) != name]
             if aliases and random.random() < TAKEN_NAME:
@@ -216,24 +223,16 @@ class Owners:
                 BadgeChange(name=random.choice(self.ids)),
                 BadgeChange(name=self._new_name()),
                 BadgeChange(reset=True, name=self._new_name()),
-                *[self._choose_hours(badge_id)] * 4,
                 None,
             ]
         )
         table, clock = self._world.table, self._world.clock
-        windows = Windows.of(self._world.settings)
 
         def do() -> None:
-            owned = (
-                finding.authenticate(table, badge_id, secret)
-                if secret
-                else finding.look_up(table, badge_id)
-            )
+            owned = _find(table, badge_id, secret)
             if wanted is None:
                 retention = self._world.settings.retention_seconds
                 deleting.delete(table, owned, clock(), retention)
-            elif isinstance(wanted, Hours):
-                removing.remove(table, owned, wanted, windows, clock())
             else:
                 webhooks = self._world.resources.webhooks
                 changing.change(table, owned, wanted, clock(), webhooks)
@@ -243,22 +242,53 @@ class Owners:
             place = self._world.ledger.place(badge_id)
             if wanted is None:
                 return read(engine, place).deleted == (digest(secret) if secret else OPERATOR)
-            if isinstance(wanted, Hours):
-                return False
             return bool(wanted.name) and read(engine, wanted.name or "").alias == place
 
         self._start(do, is_done, {})
 
+    def _remove(self, badge_id: str, secret: str | None) -> None:
+        """Remove hours as the owner or the operator; the answers meanwhile are checked."""
+        table, clock = self._world.table, self._world.clock
+        windows = Windows.of(self._world.settings)
+        hours = self._hours = self._choose_hours(badge_id)
+
+        def do() -> None:
+            removing.remove(table, _find(table, badge_id, secret), hours, windows, clock())
+            left = self.views_to_remove(self._world.ledger.place(badge_id))
+            assert not left, f"removed, but there are {left}"
+
+        self._start(do, lambda: False, {}, changes=False)
+
     def _choose_hours(self, badge_id: str) -> Hours:
-        """Return hours to remove, the last of which mostly has counted views."""
-        random, world = self._world.random, self._world
-        today = read(world.engine, world.ledger.place(badge_id)).today
-        last = datetime.fromtimestamp(world.moment.seconds, UTC).replace(minute=0, second=0)
-        if today.views:
-            hour = random.choice(sorted(today.hours))
-            last = datetime.fromisoformat(today.day).replace(hour=hour, tzinfo=UTC)
-        until = last.replace(microsecond=0) + timedelta(hours=1)
-        return Hours(until - timedelta(hours=random.choice([1, 1, 2, 30])), until)
+        """Return hours to remove, the last of which has counted views."""
+        random = self._world.random
+        counted = sorted(self._count_by_hour(self._world.ledger.place(badge_id)))
+        until = (random.choice(counted) if counted else EPOCH) + HOUR
+        return Hours(until - random.choice([1, 30, 30, 30]) * HOUR, until)
+
+    def _count_by_hour(self, badge_id: str) -> dict[datetime, int]:
+        """Return the counted views of each hour."""
+        engine, days = self._world.engine, (keys.DAY, keys.DAY + "~")
+        summary = read(engine, badge_id)
+        items = engine.query(keys.partition(badge_id), first=days[0], last=days[1], limit=400)
+        finished = [
+            Day.of(text(item, "SK").removeprefix(keys.DAY), item)
+            for item in items
+            if is_finished(item, summary)
+        ]
+        return {
+            datetime.fromisoformat(day.day).replace(hour=hour, tzinfo=UTC): views
+            for day in [*finished, summary.today]
+            for hour, views in day.hours.items()
+        }
+
+    def views_to_remove(self, badge_id: str) -> Counter[str]:
+        """Return the counted views by hour that the removal under way has to remove."""
+        counted, hours = self._count_by_hour(badge_id), self._hours
+        found = {
+            hour: views for hour, views in counted.items() if hours.first <= hour < hours.until
+        }
+        return Counter({label(hour): views for hour, views in found.items()})
 
     def _new_name(self) -> str:
         name = f"n{len(self.ids)}"
@@ -266,10 +296,15 @@ class Owners:
         return name
 
     def _start(
-        self, do: Callable[[], None], is_done: Callable[[], bool], secrets: dict[str, str]
+        self,
+        do: Callable[[], None],
+        is_done: Callable[[], bool],
+        secrets: dict[str, str],
+        *,
+        changes: bool = True,
     ) -> None:
         self.request = Span(self._world.moment)
-        self.requests.append(self.request)
+        self.requests += [self.request] * changes
         self._world.start(partial(self._run, do, is_done, secrets))
 
     def _run(
@@ -309,3 +344,10 @@ class Owners:
 
     def _list(self, secret_digest: str) -> list[Item]:
         return self._world.engine.query(keys.owned(secret_digest).pk, limit=len(self.ids) + 1)
+
+
+def _find(table: Table, badge_id: str, secret: str | None) -> OwnedBadge:
+    """Find a badge as its owner, or as the operator."""
+    if secret:
+        return finding.authenticate(table, badge_id, secret)
+    return finding.look_up(table, badge_id)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from chalicelib.api import TABLE, ProcessResources
 from chalicelib.counting import count_at_once, keys
 from chalicelib.counting.resources import Counting
-from chalicelib.counting.summary import Day, Summary, read, read_day
+from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
@@ -28,13 +28,13 @@ from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import text
+from chalicelib.storage.items import number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put, Update, Write
+from chalicelib.storage.writes import Update, Write
 from chalicelib.ulids import new_ulid
 from chalicelib.units import Seconds, to_milliseconds
 from simulation.faults import Crash
-from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
+from simulation.ledger import ALL, SINCE, Ledger, LifeEnd, Moment, Span, Taken
 from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation, Scheduler
 from simulation.owners import OWNED, Owners
@@ -56,7 +56,7 @@ REFUSED = {
 BANNED = "not counted here"
 Shown: TypeAlias = Mapping[str, int]
 """The numbers that an answer shows: all views, or the views of hours, days or periods."""
-ALL, SUM = "all views", "the sum of the days"
+SUM = "the sum of the days"
 PERIODS = tuple(show for show in Show if show is not Show.TOTAL and not show.is_githubs)
 DAYS = 90
 """The days of a history, more than the clock of any world moves."""
@@ -72,6 +72,7 @@ class Looking:
     asked: Sequence[str]
     span: Span
     highest: Mapping[str, Mapping[str, int]]
+    removals: Mapping[str, int]
     last_read: Moment
     own: dict[str, str] = field(default_factory=dict)
     is_unread: bool = False
@@ -95,15 +96,21 @@ class World:
     """The other steps by their weights."""
 
     def __init__(
-        self, seed: int, start: Seconds, skew: Seconds, ids: tuple[str, ...], *, has_owners: bool
+        self,
+        seed: int,
+        start: Seconds,
+        skew: Seconds,
+        ids: tuple[str, ...],
+        *,
+        removals: float | None,
     ) -> None:
-        self.has_owners = has_owners
+        self.has_owners = removals is not None
         self.random = Random(seed)  # noqa: S311  seeded, not for security
         self.now, self.calls, self.skew = start, 0, skew
         self.ledger = Ledger()
         self.milestones = MilestoneLaw()
         self.scheduler = Scheduler(self.random)
-        self.owners = Owners(self, (*ids, *(OWNED if has_owners else ())))
+        self.owners = Owners(self, (*ids, *(OWNED if self.has_owners else ())), removals or 0.0)
 
     @property
     def moment(self) -> Moment:
@@ -157,19 +164,12 @@ class World:
             self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias, not is_reset))
 
     def find_removal(self, writes: Sequence[Write]) -> tuple[str, Counter[str]] | None:
-        """Return the badge and the views by day that writes are going to remove, if they do."""
+        """Return the badge and the views by hour that writes have to remove, if they remove any."""
         for write in writes:
-            if not (isinstance(write, Update) and {"count", "today"} <= {*write.values}):
-                continue
-            badge_id = write.key.pk.removeprefix(keys.PARTITION)
-            before, after = read(self.engine, badge_id), Summary.of(badge_id, write.values)
-            if after.count >= before.count:
-                continue
-            days = Counter({before.today.day: before.today.views - after.today.views})
-            for day in [one.item for one in writes if isinstance(one, Put)]:
-                name = text(day, "SK").removeprefix(keys.DAY)
-                days[name] += read_day(self.engine, before, name).views - Day.of(name, day).views
-            return badge_id, +days
+            if isinstance(write, Update) and {"count", "today"} <= {*write.values}:
+                badge_id = write.key.pk.removeprefix(keys.PARTITION)
+                if number(dict(write.values), "count") < read(self.engine, badge_id).count:
+                    return badge_id, self.owners.views_to_remove(badge_id)
         return None
 
     # requests
@@ -177,7 +177,8 @@ class World:
     def look(self, asked: Sequence[str]) -> Looking:
         """Begin to record a request for badges."""
         highest = {badge_id: dict(own) for badge_id, own in self.ledger.highest.items()}
-        return Looking(asked, Span(self.moment), highest, self.moment)
+        removals = {badge_id: len(own) for badge_id, own in self.ledger.removals.items()}
+        return Looking(asked, Span(self.moment), highest, removals, self.moment)
 
     def ask(self, method: str, path: str, *asked: str, **options: str) -> Response:
         """Send a request for badges with options."""
@@ -236,7 +237,7 @@ class World:
 
     def _name_period(self, show: Show, zone: timezone, ahead: Seconds) -> str:
         moment = datetime.fromtimestamp(self.clock() + ahead, zone)
-        return f"since {show.start(moment)}"
+        return f"{SINCE}{show.start(moment)}"
 
     def any_ids(self) -> list[str]:
         """Return the ids that a visitor asks for: mostly one, or those of a page."""
@@ -278,16 +279,22 @@ class World:
         assert not (summary.frozen and asked in looking.own), "a frozen badge has taken a view"
         _, most = self.ledger.bounds(badge_id, looking.last_read)
         shown_before = looking.highest.get(badge_id, {})
-        for name, number in answer.items():
-            # A badge, but no history, shows the base; both show all views.
-            shown = number - summary.base if name == ALL else number
-            name = ALL if name == SUM else name  # noqa: PLW2901
-            shown += self.ledger.removed[badge_id].total() if name == ALL else 0
-            assert shown <= most, f"over: {badge_id[:9]} shows {shown} {name}, {most} were taken"
-            least = shown_before.get(name, 0)
-            assert shown >= least, f"down: {badge_id[:9]} shows {shown} {name} after {least}"
-            highest = self.ledger.highest[badge_id]
-            highest[name] = max(highest[name], shown)
+        # A badge, but no history, shows the base; both show all views.
+        shown = {ALL if name == SUM else name: views for name, views in answer.items()}
+        shown |= {ALL: answer[ALL] - summary.base} if ALL in answer else {}
+        removals = len(self.ledger.removals[badge_id])
+        wrong = ""
+        for before in range(looking.removals.get(badge_id, 0), removals + 1):
+            # All numbers of an answer are those after the same removal.
+            taken = {
+                name: views + self.ledger.removed(badge_id, name, before)
+                for name, views in shown.items()
+            }
+            wrong = _find_wrong(taken, shown_before, most)
+            if not wrong:
+                self.ledger.highest[badge_id] |= Counter(taken)
+                return
+        raise AssertionError(f"{badge_id[:9]} {wrong}")
 
     def take(self, looking: Looking, ulid: str, under: str) -> None:
         """Record that a request has taken a view, which is stored under an id."""
@@ -338,9 +345,9 @@ class World:
         """Check law 1: every view is counted, and the history has every counted view."""
         self.owners.lift_bans(self.engine)
         for badge_id in self.badges():
-            count, removed = read(self.engine, badge_id).count, self.ledger.removed[badge_id]
+            count = read(self.engine, badge_id).count
             least, most = self.ledger.bounds(badge_id)
-            counted = count + removed.total()
+            counted = count + self.ledger.removed(badge_id)
             assert least <= counted <= most, f"{badge_id[:9]}: {counted} of {least} to {most}"
             self._check_days(badge_id, count)
         self.check_milestones()
@@ -351,10 +358,13 @@ class World:
         assert not isinstance(days, str), days
         viewed = {day: views for day, views in days.items() if views}
         assert days[SUM] == count, f"{badge_id[:9]}: {count} counted, the history has {viewed}"
+        hours = self.history(badge_id, "hour")
+        assert not isinstance(hours, str), hours
+        again = {*sum(self.ledger.removals[badge_id], Counter())} & {*+Counter(hours)}
+        assert not again, f"{badge_id[:9]}: {again} were removed and have views again"
         for day, ulids in self.ledger.stored_by_day().items():
-            least = (
-                self.ledger.bounds(badge_id, among=ulids)[0] - self.ledger.removed[badge_id][day]
-            )
+            least = self.ledger.bounds(badge_id, among=ulids)[0]
+            least -= self.ledger.removed(badge_id, day)
             assert days.get(day, 0) >= least, f"{badge_id[:9]}: {least} of {day}, shown {viewed}"
 
     def check_milestones(self) -> None:
@@ -375,3 +385,13 @@ class World:
     def badges(self) -> list[str]:
         """Return the ids that are not aliases."""
         return [name for name in self.names() if self.ledger.place(name) == name]
+
+
+def _find_wrong(shown: Mapping[str, int], before: Mapping[str, int], most: int) -> str:
+    """Return which number breaks law 2 or 3, or nothing."""
+    for name, views in shown.items():
+        if views > most:
+            return f"over: it shows {views} {name}, {most} were taken"
+        if views < before.get(name, 0):
+            return f"down: it shows {views} {name} after {before[name]}"
+    return ""

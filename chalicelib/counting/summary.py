@@ -176,9 +176,10 @@ class Summary(NamedTuple):
         """Return the write that stores `today` if these views enter a new day.
 
         It must come before the summary's write, so that no day is missing. Its condition keeps a
-        day that a later version of the summary has stored.
+        day that a later version of the summary has stored. A day whose views an owner has removed
+        is stored too, because an earlier version of it may be there with them.
         """
-        if not self.today.views or self.day_with(views).day == self.today.day:
+        if self.today.day in {"", self.day_with(views).day}:
             return None
         earlier = attr("version").missing() | (attr("version") <= self.version)
         return Put(self._item(self.today, self.version), condition=earlier)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.summary import Day, read
+from chalicelib.counting.summary import Day, Hour, read
 from chalicelib.history import history
 from chalicelib.history.buckets import Interval, Span
 from chalicelib.owners import changing, finding, removing
@@ -91,6 +91,18 @@ def test_the_first_day_with_views_is_not_one_whose_views_were_removed(table: Tab
     assert found.since == MIDNIGHT.date()
     remove(table, "2026-11-21T00", "2026-11-21T08")
     assert history.read(table, BADGE, Span(), NOW.timestamp()).since is None
+
+
+def test_no_view_of_a_day_comes_back_that_a_fold_had_finished_too_early(table: Table) -> None:
+    """The fold stored the day, and then a removal was before its change of the summary."""
+    tomorrow = MIDNIGHT + timedelta(days=1)
+    finished = read(table, BADGE).finished_day({Hour(f"{tomorrow:%Y-%m-%d}", 0): 1})
+    assert finished
+    table.write(finished)
+    remove(table, "2026-11-21T00", "2026-11-21T08")
+    put_views(table, milliseconds(tomorrow))
+    fold(table, (tomorrow + timedelta(minutes=30)).timestamp())
+    assert by_hour(table) == {"2026-11-19T22": 3, "2026-11-20T23": 5, "2026-11-22T00": 1}
 
 
 def test_a_view_that_comes_late_counts_in_the_hour_in_which_it_comes(table: Table) -> None:
