@@ -153,14 +153,11 @@ class AwsWorld(World):
 
     def __init__(self, seed: int, scenario: AwsScenario, engine: Table) -> None:
         super().__init__(
-            seed,
-            scenario.start,
-            scenario.skew,
-            scenario.ids,
-            removals=scenario.removals if scenario.owners else None,
+            seed, scenario.start, scenario.skew, scenario.ids, has_owners=scenario.owners
         )
         self.scenario, self.engine, self.faults = scenario, engine, scenario.faults
         self.settings = Settings(hot_views=scenario.hot, retention_seconds=scenario.retention)
+        self.owners.removals = scenario.removals
         self.messages: list[Message] = []
         self.expiring: dict[Key, WholeSeconds] = {}
         self.stream: list[dict[str, Any]] = []

@@ -35,14 +35,7 @@ AWS_SCENARIOS = {
     "owners": AwsScenario(skew=4.0, owners=True, hot=30),
     "owners at midnight": AwsScenario(skew=4.0, owners=True, hot=6, jumps=PAST_MIDNIGHT),
     "removals": AwsScenario(
-        ids=("plain",),
-        skew=4.0,
-        owners=True,
-        hot=30,
-        removals=0.8,
-        loss=0.1,
-        jumps=HOURS,
-        delays=(0, 1, 300, 900),
+        ("plain",), skew=4.0, owners=True, hot=30, removals=0.8, loss=0.1, jumps=HOURS
     ),
     "resets at midnight": AwsScenario(
         skew=1.0, owners=True, hot=0, faults=0.1, start=MIDNIGHT - 6, jumps=(*[0.1] * 6, 1, 300)
@@ -57,10 +50,7 @@ MACHINE_SCENARIOS = {
     "machine, hot": MachineScenario(hot=4),
     "machine, removals": MachineScenario(hot=30, removals=0.8, jumps=HOURS),
     "machine, prunes": MachineScenario(
-        ids=("a", LONG_ID, *"bcdefg"),
-        hot=30,
-        prunes=True,
-        jumps=(0.1, 1, 60, 700, 700, 90_000, 90_000, -60),
+        ("a", LONG_ID, *"bcdefg"), hot=30, prunes=True, jumps=(0.1, 60, 700, 90_000, -60)
     ),
     "machine at midnight": MachineScenario(hot=6, jumps=(0.1, 1, 5, 30, 60, 100, -60)),
 }

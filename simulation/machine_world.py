@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary
@@ -21,10 +21,10 @@ from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.limits import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Item
+from chalicelib.storage.items import Item, number
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
-from chalicelib.ulids import earliest
+from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds, to_milliseconds
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
@@ -127,8 +127,9 @@ class MachineWorld(World):
 
     def __init__(self, seed: int, scenario: MachineScenario, folder: Path) -> None:
         self._latest = scenario.start
-        super().__init__(seed, scenario.start, 0.0, scenario.ids, removals=scenario.removals)
+        super().__init__(seed, scenario.start, 0.0, scenario.ids, has_owners=True)
         self.scenario, self.faults = scenario, 0.0
+        self.owners.removals = scenario.removals
         self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=scenario.hot)
         self._path = folder / FILE
         self._looking: Looking | None = None
@@ -309,29 +310,31 @@ class MachineWorld(World):
         since = self.clock() - self.random.choice([3_600, 86_400])
         unseen = Unseen(since, self.random.choice([4, 20, 1_000]))
         pruning = Pruning(self.database, self.queue, unseen)
-        before = {badge_id: Known.of(self.engine, badge_id) for badge_id in self.badges()}
+        owned = [badge_id for badge_id in self.badges() if self.engine.get(keys.owner(badge_id))]
+        before = {one: self.engine.get(keys.summary(one)) for one in self.badges()}
         self.calls += 1
         request = Span(self.moment)
         self.database.before_write = self.visitors_come
         self._try(lambda: list(pruning.prune(lambda: 0.0, lambda _: None)))
         request.ended = self.moment
         self.calls += 1
-        for badge_id, known in before.items():
-            if known.is_there and not Known.of(self.engine, badge_id).is_there:
-                self._check_pruned(known, unseen)
+        for badge_id, item in before.items():
+            if item and not self.engine.get(keys.summary(badge_id)):
+                assert badge_id not in owned, "pruned, but owned"
+                self._check_pruned(badge_id, item, unseen)
                 self.ledger.end_life(badge_id, LifeEnd(request))
 
-    def _check_pruned(self, badge: Known, unseen: Unseen) -> None:
+    def _check_pruned(self, badge_id: str, item: Item, unseen: Unseen) -> None:
         """Check that a badge that begins again had to be pruned, and had all its views counted."""
-        summary = badge.summary
-        least, _ = self.ledger.bounds(summary.badge_id)
-        counted = summary.count + self.ledger.removed(summary.badge_id)
-        latest = max(self.ledger.views[summary.badge_id], default="")
+        summary, since = Summary.of(badge_id, item), to_milliseconds(unseen.since)
+        least, _ = self.ledger.bounds(badge_id)
+        counted = summary.count + self.ledger.removed(badge_id)
         assert counted >= least, f"pruned: {least} views, of which {counted} are counted"
-        is_set = badge.is_owned or summary.frozen or summary.deleted
-        assert not is_set, f"pruned: {badge}"
+        assert {summary.frozen, summary.deleted} == {False, ""}, f"pruned: {summary}"
         assert summary.base + summary.count < unseen.below, f"pruned: {summary}"
-        assert latest < earliest(to_milliseconds(unseen.since)), "pruned, but viewed"
+        assert number(item, "created") < unseen.since, f"pruned: {item}"
+        times = [summary.watermark, *map(milliseconds, self.ledger.views[badge_id])]
+        assert max(times) < since, "pruned, but viewed"
 
     def dead_letters_are_sent_again(self) -> None:
         self._try(self.queue.redrive)
@@ -377,20 +380,6 @@ class MachineWorld(World):
         badges_are_pruned: 3,
         World.an_owner_asks: 4,
     }
-
-
-class Known(NamedTuple):
-    """What the file has of a badge before it may be pruned."""
-
-    summary: Summary
-    is_there: bool
-    is_owned: bool
-
-    @classmethod
-    def of(cls, table: Table, badge_id: str) -> Known:
-        item = table.get(keys.summary(badge_id))
-        owner = table.get(keys.owner(badge_id))
-        return cls(Summary.of(badge_id, item or {}), item is not None, owner is not None)
 
 
 class NotingViewQueue(CommitBuffer):

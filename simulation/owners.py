@@ -18,9 +18,10 @@ from chalicelib.api import ProcessResources
 from chalicelib.counting import bans, keys
 from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestone
-from chalicelib.counting.summary import Day, read
+from chalicelib.counting.summary import read
 from chalicelib.counting.windows import Windows
-from chalicelib.history.history import is_finished
+from chalicelib.history import buckets, history
+from chalicelib.history.buckets import Interval
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, deleting, errors, finding, removing
 from chalicelib.owners.changing import BadgeChange
@@ -74,8 +75,11 @@ class OwnersWorld(Protocol):
 class Owners:
     """The secrets of claimed badges; the table shows which requests were applied."""
 
-    def __init__(self, world: OwnersWorld, ids: tuple[str, ...], removals: float) -> None:
-        self._world, self.removals = world, removals
+    removals = 0.1
+    """The share of the requests that remove hours."""
+
+    def __init__(self, world: OwnersWorld, ids: tuple[str, ...]) -> None:
+        self._world = world
         self._claims = 0
         self._secrets: dict[str, str] = {}
         self.request = Span(Moment(0), Moment(0))
@@ -257,38 +261,25 @@ class Owners:
             left = self.views_to_remove(self._world.ledger.place(badge_id))
             assert not left, f"removed, but there are {left}"
 
-        self._start(do, lambda: False, {}, changes=False)
+        self.request = Span(self._world.moment)
+        self._world.start(partial(self._run, do, lambda: False, {}))
 
     def _choose_hours(self, badge_id: str) -> Hours:
-        """Return hours to remove, the last of which has counted views."""
-        random = self._world.random
-        counted = sorted(self._count_by_hour(self._world.ledger.place(badge_id)))
-        until = (random.choice(counted) if counted else EPOCH) + HOUR
-        return Hours(until - random.choice([1, 30, 30, 30]) * HOUR, until)
+        """Return hours to remove, the last of which has views."""
+        viewed = sorted(self._read_hours(self._world.ledger.place(badge_id)))
+        until = (self._world.random.choice(viewed) if viewed else EPOCH) + HOUR
+        return Hours(until - self._world.random.choice([1, 30, 30, 30]) * HOUR, until)
 
-    def _count_by_hour(self, badge_id: str) -> dict[datetime, int]:
-        """Return the counted views of each hour."""
-        engine, days = self._world.engine, (keys.DAY, keys.DAY + "~")
-        summary = read(engine, badge_id)
-        items = engine.query(keys.partition(badge_id), first=days[0], last=days[1], limit=400)
-        finished = [
-            Day.of(text(item, "SK").removeprefix(keys.DAY), item)
-            for item in items
-            if is_finished(item, summary)
-        ]
-        return {
-            datetime.fromisoformat(day.day).replace(hour=hour, tzinfo=UTC): views
-            for day in [*finished, summary.today]
-            for hour, views in day.hours.items()
-        }
+    def _read_hours(self, badge_id: str) -> dict[datetime, int]:
+        """Return the views of each hour."""
+        span = buckets.Span(buckets.MAX_DAYS_BY_HOUR, by=Interval.HOUR)
+        found = history.read(self._world.engine, badge_id, span, self._world.clock())
+        return {hour: views for hour, views in found.buckets if views}
 
     def views_to_remove(self, badge_id: str) -> Counter[str]:
-        """Return the counted views by hour that the removal under way has to remove."""
-        counted, hours = self._count_by_hour(badge_id), self._hours
-        found = {
-            hour: views for hour, views in counted.items() if hours.first <= hour < hours.until
-        }
-        return Counter({label(hour): views for hour, views in found.items()})
+        """Return the views by hour that the removal under way has to remove."""
+        first, until, hours = self._hours.first, self._hours.until, self._read_hours(badge_id)
+        return Counter({label(one): hours[one] for one in hours if first <= one < until})
 
     def _new_name(self) -> str:
         name = f"n{len(self.ids)}"
@@ -296,15 +287,10 @@ class Owners:
         return name
 
     def _start(
-        self,
-        do: Callable[[], None],
-        is_done: Callable[[], bool],
-        secrets: dict[str, str],
-        *,
-        changes: bool = True,
+        self, do: Callable[[], None], is_done: Callable[[], bool], secrets: dict[str, str]
     ) -> None:
         self.request = Span(self._world.moment)
-        self.requests += [self.request] * changes
+        self.requests.append(self.request)
         self._world.start(partial(self._run, do, is_done, secrets))
 
     def _run(

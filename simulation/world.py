@@ -96,21 +96,15 @@ class World:
     """The other steps by their weights."""
 
     def __init__(
-        self,
-        seed: int,
-        start: Seconds,
-        skew: Seconds,
-        ids: tuple[str, ...],
-        *,
-        removals: float | None,
+        self, seed: int, start: Seconds, skew: Seconds, ids: tuple[str, ...], *, has_owners: bool
     ) -> None:
-        self.has_owners = removals is not None
+        self.has_owners = has_owners
         self.random = Random(seed)  # noqa: S311  seeded, not for security
         self.now, self.calls, self.skew = start, 0, skew
         self.ledger = Ledger()
         self.milestones = MilestoneLaw()
         self.scheduler = Scheduler(self.random)
-        self.owners = Owners(self, (*ids, *(OWNED if self.has_owners else ())), removals or 0.0)
+        self.owners = Owners(self, (*ids, *(OWNED if has_owners else ())))
 
     @property
     def moment(self) -> Moment:
