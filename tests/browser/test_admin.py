@@ -172,6 +172,7 @@ def test_a_badge_far_above_its_month_is_marked_and_leads_to_its_page(operator: O
     expect(burst.get_by_role("status")).to_have_text(
         re.compile("^5,000 views removed|not all counted yet")
     )
+    operator.expect_complaints("409")
     operator.search(BURST)
     expect(page.locator("#rows .tag")).to_have_text("5,000 last hour")
     burst.get_by_role("link").click()
