@@ -22,6 +22,7 @@ from simulation.world import MIDNIGHT, World
 
 STEPS = 700
 MORE_STEPS = {"removals": 2_100}
+"""A removal takes many steps; a longer history would outlive the messages of its queue."""
 PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
 """Jumps that end a history some hours after midnight, so folds and counts end its day."""
 HOURS = (0.1, 1, 30, 300, 20_000)
@@ -35,7 +36,14 @@ AWS_SCENARIOS = {
     "owners": AwsScenario(skew=4.0, owners=True, hot=30),
     "owners at midnight": AwsScenario(skew=4.0, owners=True, hot=6, jumps=PAST_MIDNIGHT),
     "removals": AwsScenario(
-        ("plain",), skew=4.0, owners=True, hot=30, removals=0.8, loss=0.1, jumps=HOURS
+        ids=("plain",),
+        skew=4.0,
+        owners=True,
+        hot=30,
+        removals=0.8,
+        loss=0.1,
+        jumps=HOURS,
+        delays=(0, 1, 300, 900),
     ),
     "resets at midnight": AwsScenario(
         skew=1.0, owners=True, hot=0, faults=0.1, start=MIDNIGHT - 6, jumps=(*[0.1] * 6, 1, 300)
