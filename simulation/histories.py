@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,20 +23,22 @@ from simulation.world import MIDNIGHT, World
 
 STEPS = 700
 MORE_STEPS = {"removals": 2_100}
+"""A removal takes many steps; a longer history would outlive the messages of its queue."""
 PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
 """Jumps that end a history some hours after midnight, so folds and counts end its day."""
 HOURS = (0.1, 1, 30, 300, 20_000)
 """Jumps between bunches of views, the hours of which are then folded and can be removed."""
+OWNERS = AwsScenario(skew=4.0, owners=True, hot=30)
 AWS_SCENARIOS = {
     "plain": AwsScenario(),
     "ttl lags": AwsScenario(loss=0.9),
     "no removal is lost": AwsScenario(loss=0.0, owners=True, skew=4.0),
     "hot": AwsScenario(hot=4, loss=0.5),
     "faults at midnight": AwsScenario(faults=0.15, hot=30, jumps=PAST_MIDNIGHT),
-    "owners": AwsScenario(skew=4.0, owners=True, hot=30),
+    "owners": OWNERS,
     "owners at midnight": AwsScenario(skew=4.0, owners=True, hot=6, jumps=PAST_MIDNIGHT),
-    "removals": AwsScenario(
-        ("plain",), skew=4.0, owners=True, hot=30, removals=0.8, loss=0.1, jumps=HOURS
+    "removals": replace(
+        OWNERS, ids=("plain",), removals=0.8, loss=0.1, jumps=HOURS, delays=(0, 1, 300, 900)
     ),
     "resets at midnight": AwsScenario(
         skew=1.0, owners=True, hot=0, faults=0.1, start=MIDNIGHT - 6, jumps=(*[0.1] * 6, 1, 300)
@@ -76,7 +79,7 @@ def _world(kind: str, seed: int, folder: Path) -> Iterator[World]:
         yield AwsWorld(seed, AWS_SCENARIOS[kind], MemoryTable())
     elif kind == MOTO:
         with moto_table() as table:
-            yield AwsWorld(seed, AwsScenario(skew=4.0, owners=True, hot=30), table)
+            yield AwsWorld(seed, OWNERS, table)
     else:
         yield MachineWorld(seed, MACHINE_SCENARIOS[kind], folder)
 
