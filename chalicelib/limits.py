@@ -18,6 +18,8 @@ class Action(Enum):
     """The same, within a day."""
     CLAIM = auto()
     """A request to own a badge, or to give it another name or milestones."""
+    CHANGE = auto()
+    """A request that changes a badge by its secret, which is a line in the log."""
     PROOF = auto()
     """A request to prove the ownership of a badge, which may fetch a file from another host."""
     REQUEST = auto()

@@ -10,6 +10,7 @@ NO_CLIENT_LIMITS = {
     "CLIENT_NEW_IDS_PER_MINUTE": "0",
     "CLIENT_NEW_IDS_PER_DAY": "0",
     "CLIENT_CLAIMS_PER_MINUTE": "0",
+    "CLIENT_CHANGES_PER_MINUTE": "0",
 }
 """The settings of a server that gets all its requests from one address."""
 ROOT = Path(__file__).parent.parent

@@ -106,6 +106,12 @@ class StandaloneSettings:
         "the badges that one client address may claim or rename, and the requests with milestones"
         " that it may send, at the same time or over a minute",
     )
+    client_changes_per_minute: int = _limit(
+        "CLIENT_CHANGES_PER_MINUTE",
+        120,
+        "the changes of badges that one client address may make by their secrets, at the same time"
+        " or over a minute; each is a line in the log",
+    )
     client_proofs_per_minute: int = _limit(
         "CLIENT_PROOFS_PER_MINUTE",
         10,
@@ -187,6 +193,7 @@ class StandaloneSettings:
             Action.NEW_ID: (self.client_new_ids_per_minute, 60),
             Action.NEW_ID_A_DAY: (self.client_new_ids_per_day, 86_400),
             Action.CLAIM: (self.client_claims_per_minute, 60),
+            Action.CHANGE: (self.client_changes_per_minute, 60),
             Action.PROOF: (self.client_proofs_per_minute, 60),
             Action.REQUEST: (self.client_requests_per_second, 1),
         }

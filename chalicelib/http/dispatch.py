@@ -81,6 +81,7 @@ def _call(
         guards.check_site(route, request)
         guards.check_caller(route.authentication, request)
         guards.check_options(route, request)
+        guards.check_change(route, request, resources)
         response = route.handler(request, resources)
         if response.change:
             _log(response.change, route, request)

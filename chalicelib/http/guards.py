@@ -46,6 +46,7 @@ LIMITED = {
     Action.NEW_ID: "too many new badges",
     Action.NEW_ID_A_DAY: "too many new badges in a day",
     Action.CLAIM: "too many claims, renames and milestones",
+    Action.CHANGE: "too many changes",
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }
@@ -116,6 +117,12 @@ def check_new_badge(request: Request, resources: Resources) -> None:
     check_limit(Action.NEW_ID, request, resources)
     check_limit(Action.NEW_ID_A_DAY, request, resources)
     check_quota(resources)
+
+
+def check_change(route: Route, request: Request, resources: Resources) -> None:
+    """Count a change by the secret of a badge. Raises `TooManyRequestsError`."""
+    if route.changes_by_secret:
+        check_limit(Action.CHANGE, request, resources)
 
 
 def check_quota(resources: Resources) -> None:

@@ -72,6 +72,12 @@ class Route:
         return self.method in WRITING_METHODS
 
     @property
+    def changes_by_secret(self) -> bool:
+        """Return whether the route changes a badge for whoever has its secret."""
+        is_public = self.authentication is Authentication.NONE
+        return self.writes and is_public and not self.from_any_site
+
+    @property
     def draws_failures(self) -> bool:
         """Return whether every response is a badge, which has an error in its text."""
         return self.on_failure is not _to_error

@@ -437,6 +437,17 @@ def test_renames_are_limited_like_claims_and_other_changes_are_not(api: Api) -> 
     assert api.get(secret).body["names"] == ["mona", "octocat"]
 
 
+def test_changes_are_limited_because_each_is_a_line_in_the_log(api: Api) -> None:
+    badge = {"authorization": f"Bearer {api.claim()}", "client": "192.0.2.1"}
+    api.resources.limits = ClientLimits({Action.CHANGE: Rate(1, 90)}, lambda: NOON)
+    path = BY_PATH.format("octocat")
+    assert http_requests.ask(api.resources, "PATCH", path, {"base": 7}, **badge).status == 200
+    for method, body in (("PATCH", {"base": 8}), ("DELETE", b"")):
+        refused = http_requests.ask(api.resources, method, path, body, **badge)
+        assert refused.says == "too many changes from your address: try again in 90 s"
+    assert http_requests.ask(api.resources, "GET", path, **badge).body["base"] == 7
+
+
 def test_an_id_that_the_operator_does_not_count_is_not_claimed(api: Api) -> None:
     """Also not by a rename. The owner of a badge that was counted before can still delete it."""
     secret = api.claim()

@@ -30,6 +30,7 @@ def test_without_any_setting_it_listens_to_this_machine_only() -> None:
         Action.NEW_ID: Rate(300, 60),
         Action.NEW_ID_A_DAY: Rate(2_000, 86_400),
         Action.CLAIM: Rate(30, 60),
+        Action.CHANGE: Rate(120, 60),
         Action.PROOF: Rate(10, 60),
     }
     assert settings.proxies == TrustedProxies()
@@ -47,6 +48,7 @@ def test_every_setting_is_read() -> None:
         "CLIENT_NEW_IDS_PER_MINUTE": "7",
         "CLIENT_NEW_IDS_PER_DAY": "8",
         "CLIENT_CLAIMS_PER_MINUTE": "0",
+        "CLIENT_CHANGES_PER_MINUTE": "0",
         "MAX_BADGES": "11",
         "CLIENT_PROOFS_PER_MINUTE": "9",
         "PROOFS": "off",
