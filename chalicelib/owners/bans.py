@@ -96,8 +96,8 @@ def lift_ban(request: Request, resources: Resources) -> Response:
 
 def find(table: Table, pattern: str) -> dict[str, Any] | None:
     """Return the ban of a pattern as JSON, or None."""
-    found = (to_json(ban) for ban in bans.read_all(table) if ban.pattern == pattern)
-    return next(found, None)
+    item = table.get(bans.key(pattern))
+    return to_json(Ban.of(item)) if item else None
 
 
 def to_json(ban: Ban) -> dict[str, Any]:
