@@ -66,6 +66,14 @@ def test_a_line_is_copied_with_few_keys(
     assert visit.clipboard() == line
 
 
+def test_a_refused_line_is_mended_and_copied_at_once(visit: Visit) -> None:
+    visit.open("#id=keys/only&logo=g")
+    expect(visit.page.locator("#copy")).to_be_disabled()
+    visit.field("Logo").press("End")
+    visit.page.keyboard.type("o\n")
+    expect(visit.page.get_by_role("status")).to_have_text("Copied Markdown.")
+
+
 def test_every_control_is_reached_by_the_tab_key(visit: Visit) -> None:
     visit.open("#id=keys/only")
     visit.shows_badge("views: 0")
