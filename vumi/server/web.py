@@ -20,6 +20,7 @@ from chalicelib.units import Seconds
 from vumi.server import sockets
 from vumi.server.asgi import Application
 from vumi.server.connections import guard
+from vumi.server.event_loop import SharedWakeLoop
 from vumi.server.framing import MAX_HEAD_BYTES
 from vumi.server.service_manager import Notifier, connect, is_answered, watch
 from vumi.server.sockets import Endpoint, Peer
@@ -84,7 +85,7 @@ class WebServer:
         `on_ready` is called when connections are accepted.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
-        with asyncio.Runner() as runner:
+        with asyncio.Runner(loop_factory=SharedWakeLoop) as runner:
             self._loop = runner.get_loop()
             runner.run(self._serve(on_ready))
 
