@@ -18,14 +18,12 @@ from chalicelib.storage.items import Item
 from chalicelib.ulids import earliest, new_ulid
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server, running
+from tests.processes.server import running
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
 ALICE, BOB = earliest(1), earliest(2)
-QUICK = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
-FOLDED = "SELECT count(*) FROM items WHERE sk = 'VIEWS' AND attributes LIKE '%\"count\": 1%'"
 
 
 def journal(count: int, age: float) -> list[Item]:
@@ -88,38 +86,6 @@ def wait_until(true: Callable[[], bool], what: str, pause: float = 0.1) -> None:
     while not true():
         assert time.monotonic() < deadline, what
         time.sleep(pause)
-
-
-def wait_for_failure(server: Server) -> None:
-    """Wait until the log says that entries were not archived."""
-    assert server.process.stderr is not None
-    while "entries_not_archived" not in (line := server.process.stderr.readline()):
-        assert line, "it ended"
-
-
-def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
-    tmp_path: Path,
-) -> None:
-    """It is killed before it archives, then after two failures: a file is in its folder's place."""
-    items = journal(700, HOT_SECONDS + 5)
-    store(tmp_path, items)
-    (tmp_path / FOLDER).write_text("in the way")
-    with running(tmp_path) as server:
-        wait_until(lambda: hot(tmp_path) == 0, "the entries are removed")
-        server.process.kill()
-        server.process.wait()
-    assert changes(tmp_path) == 1_400
-    with running(tmp_path) as server:
-        for _ in range(2):
-            wait_for_failure(server)
-        server.process.kill()
-        server.process.wait()
-    assert (tmp_path / FOLDER).read_text() == "in the way"
-    assert changes(tmp_path) == 1_400
-    (tmp_path / FOLDER).unlink()
-    with running(tmp_path) as server:
-        wait_until(lambda: changes(tmp_path) == 0, "the removals are archived")
-    assert times(tmp_path) == Counter(of(items))
 
 
 @pytest.mark.parametrize("kills", [4])

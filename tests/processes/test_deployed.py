@@ -183,17 +183,6 @@ def test_an_event_is_delivered_at_its_time(
     assert attempt["started"] >= made["at"]
 
 
-def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emulator) -> None:
-    """RetrySeconds has one wait, so there are two attempts."""
-    wanted = {"id": "to-nobody", "delay": 0, "target": {"url": "http://127.0.0.1:9/"}}
-    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
-    event = done(aws, "to-nobody")
-    assert (event["status"], len(event["attempts"])) == ("ERROR", 2)
-    assert event["last_error"] == "the connection was refused"
-    _, listed = aws.ask(events_url(aws, "?status=ERROR"), "GET", TOKEN)
-    assert [one["id"] for one in listed["events"]] == ["to-nobody"]
-
-
 def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
     """The distribution then enqueues the event."""
     targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "vu-mi-prod"))
@@ -232,18 +221,6 @@ def _count_messages(aws: Emulator, queue: str) -> int:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
     return sum(map(int, found["Attributes"].values()))
-
-
-def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -> None:
-    """The badge has no marker any more; its young view stays live."""
-    stack = outputs(aws, "vu-mi-prod")
-    api, table = stack["HttpApiId"], stack["TableName"]
-    put_old_views(aws, table, 3, "lost")
-    assert aws.get(api, "/api/v1/views?id=lost")["message"] == "3"
-    until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
-    assert "folded 3 views of 3 badges" in aws.vumi("fold", "--all")
-    assert count(aws, table, "lost") == 3
-    assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
 
 
 def switch_backups_on(aws: Emulator, table: str) -> None:
@@ -294,15 +271,6 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     mapped = {function: mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
     assert mapped["fold_views"]["EventSourceArn"] == stream
     assert {one["State"] for one in mapped.values()} == {"Enabled"}
-
-
-def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(
-    aws: Emulator,
-) -> None:
-    assert done(aws, "to-log")["status"] == "SUCCESS"
-    wanted = {"id": "later", "delay": 0, "target": {"log": True}}
-    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
-    assert done(aws, "later")["status"] == "SUCCESS"
 
 
 def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: Emulator) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from simulation.server_process import Process, killed
 from tests.processes.programs import PATIENCE_SECONDS, require, succeed
 from tests.processes.server import run, start
@@ -61,17 +59,3 @@ def test_a_killed_server_leaves_a_socket_that_the_next_one_replaces(tmp_path: Pa
         assert (status, out, err.count("\n")) == (1, "", 1)
         assert err.startswith(f"Error: HOST: {path} is in use: stop the")
         assert curl(path, "/healthz") == '{"status":"ok"}'
-
-
-@pytest.mark.parametrize(("mode", "is_believed"), [("660", True), ("666", False)])
-def test_requests_without_an_address_are_one_client_s(
-    tmp_path: Path, mode: str, *, is_believed: bool
-) -> None:
-    """The header of a proxy is believed, unless every user may write to the socket."""
-    path, limit = tmp_path / "vumi.sock", "too many new badges"
-    with serving(tmp_path / "data", path, SOCKET_MODE=mode, CLIENT_NEW_IDS_PER_MINUTE="1"):
-        assert stat.S_IMODE(path.stat().st_mode) == int(mode, 8)
-        shown = [message(curl(path, f"/api/v1/views?id={name}")) for name in "ab"]
-        assert (shown[0], shown[1].startswith(limit)) == ("0", True)
-        named = message(curl(path, "/api/v1/views?id=c", "-H", "X-Forwarded-For: 203.0.113.9"))
-        assert named.startswith(limit) is not is_believed
