@@ -98,38 +98,6 @@ def test_messages_come_in_the_order_in_which_they_became_visible(
     assert bodies(queue.receive(10)) == ["a", "b", "c", "late"]  # visible at +0, +0, +5, +10
 
 
-def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock) -> None:
-    queue.send("a", delay=900)
-
-    clock.now += 899.9
-    assert queue.receive(10) == []
-    assert queue.next_visible() == START + 900
-    clock.now += 0.1
-    [message] = queue.receive(10)
-    assert message.body == "a"
-    assert message.sent_at == START
-
-
-def test_queues_in_one_file_do_not_mix(database: Database, clock: Clock) -> None:
-    views, deliveries = open_queue(database, clock), open_queue(database, clock, "deliveries")
-    views.send("view")
-    deliveries.send("delivery")
-
-    assert (views.size(), deliveries.size()) == (1, 1)
-    assert bodies(views.receive(10)) == ["view"]
-    assert bodies(deliveries.receive(10)) == ["delivery"]
-
-
-def test_the_size_includes_messages_that_wait_and_that_are_being_handled(
-    queue: SqliteQueue,
-) -> None:
-    for body in "abc":
-        queue.send(body)
-    queue.receive(1)
-
-    assert queue.size() == 3
-
-
 def test_a_send_wakes_the_consumer_after_its_commit(queue: SqliteQueue) -> None:
     sizes: list[int] = []
     queue.on_send = lambda: sizes.append(queue.size())
@@ -173,15 +141,6 @@ def test_a_message_is_no_dead_letter_during_its_last_delivery(
     assert (queue.size(), dead_letters(queue)) == (1, 0)
     queue.delete(last)
     assert (queue.size(), dead_letters(queue)) == (0, 0)
-
-
-def test_a_dead_letter_does_not_delay_its_neighbours(queue: SqliteQueue, clock: Clock) -> None:
-    queue.send("bad")
-    give_up(queue, clock)
-    queue.send("good")
-
-    assert bodies(queue.receive(10)) == ["good"]
-    assert dead_letters(queue) == 1
 
 
 def test_redriven_dead_letters_are_visible_immediately_and_have_all_deliveries(
@@ -322,12 +281,6 @@ def watch(database: Database) -> list[str]:
     database.write(lambda connection: connection.set_trace_callback(statements.append))
     statements.clear()
     return statements
-
-
-def test_deleting_no_message_makes_no_commit(database: Database, queue: SqliteQueue) -> None:
-    statements = watch(database)
-    queue.delete([])
-    assert statements == []
 
 
 def test_many_are_sent_in_one_commit_each_with_its_delay(
