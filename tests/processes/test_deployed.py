@@ -20,10 +20,8 @@ from typing import Any
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import View
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.ulids import new_ulid
 from simulation import aws_events as events
 from simulation.environment import ROOT
 from tests.processes.emulator import WITHOUT_PACKAGING, Emulator, running
@@ -196,31 +194,6 @@ def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emu
 
 def test_the_stream_carries_a_removed_entry_to_the_archive_and_no_other_item(aws: Emulator) -> None:
     check_archive(aws, "vu-mi-prod")
-
-
-def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
-    """One is a view sent twice, one is a view that is too old, and one is no view."""
-    stack = outputs(aws, "vu-mi-prod")
-    late = View("late", old_ulid()).to_message()
-    too_old = View("late", new_ulid(1_767_225_600_000)).to_message()
-    for body in (late, late, too_old, "no view"):
-        aws.client("sqs").send_message(QueueUrl=stack["ViewsDeadLettersUrl"], MessageBody=body)
-    printed = aws.make("redrive", STAGE="prod")
-    assert "2 dead letters sent again." in printed
-    assert "1 dead letter kept: too old, so the view may have been counted." in printed
-    assert "1 dead letter kept: not a view." in printed
-    table, queue = stack["TableName"], stack["ViewsQueueUrl"]
-    until(lambda: count(aws, table, "late"), "the view is counted")
-    until(lambda: not _count_messages(aws, queue), "both messages are done")
-    assert count(aws, table, "late") == 1
-    assert _count_messages(aws, stack["ViewsDeadLettersUrl"]) == 2
-
-
-def _count_messages(aws: Emulator, queue: str) -> int:
-    """Return how many messages a queue has, visible or not."""
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
-    return sum(map(int, found["Attributes"].values()))
 
 
 def switch_backups_on(aws: Emulator, table: str) -> None:

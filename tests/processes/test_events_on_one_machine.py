@@ -23,8 +23,6 @@ from tests.processes.server import (
     TOKEN,
     WITH_TOKEN,
     Server,
-    create_token,
-    run,
     running,
     start,
 )
@@ -154,19 +152,6 @@ def test_a_follower_of_a_queue_receives_new_events(server: Server, folder: Path)
     follower.send_signal(signal.SIGINT)
     assert follower.communicate(timeout=PATIENCE_SECONDS) == ("", "")
     assert follower.returncode == 0
-
-
-def test_a_token_counts_without_a_restart_from_its_creation_to_its_revocation(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path, **SETTINGS) as server:
-        token = create_token(tmp_path, "lost")
-        assert server.ask("GET", EVENTS, token=token)[0] == 200
-        assert run(tmp_path, "token", "revoke", "lost")[1].startswith("revoked: ")
-        status, refused = server.ask("GET", EVENTS, token=token)
-        assert (status, refused["error"]["message"]) == (403, "this token opens nothing here")
-        refusals = [line for line in server.log() if "reason" in line]
-    assert [(line["reason"], line["left_out"]) for line in refusals] == [("unknown", 0)]
 
 
 def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(

@@ -31,17 +31,6 @@ def folded(folder: Path, badge_id: str) -> int | None:
     return row[0] if row else None
 
 
-def test_views_are_counted_and_folded_and_the_badge_never_dips(tmp_path: Path) -> None:
-    with running(tmp_path, **SHORT) as server:
-        server.visit("a/b", 2)
-        shown = [2]
-        while folded(tmp_path, "a/b") != 2:
-            shown.append(server.peek("a/b"))
-            time.sleep(0.005)
-        assert {*shown, server.peek("a/b")} == {2}
-        assert server.stop()[0] == 0
-
-
 class Visitors:
     """Threads that request a badge until they are stopped, and count the responses."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
+from datetime import UTC, datetime
 from pathlib import Path
 
 from chaos.faults.clock import OffsetClock
 from simulation import server_process
-from simulation.attacks import BUSY, SOURCES, Attack
+from simulation.attacks import BUSY, Attack
 from simulation.server_process import killed
 from tests.processes.programs import until
 from tests.processes.server import Server, run, running
@@ -45,43 +44,6 @@ def running_at(
     program = ("chaos.driver.launch", str(folder / "clock"), str(folder / "crash"))
     with killed(server_process.start(folder / "data", program, settings)) as process:
         yield Server(process), clock
-
-
-def wait_for_end(server: Server) -> None:
-    """Wait until the server has answered all that an attacker left behind."""
-    source = (SOURCES[0], 0)
-    with closing(HTTPConnection(server.host, server.port, source_address=source)) as last:
-        last.request("GET", "/healthz")
-        assert last.getresponse().status == 200
-
-
-def test_a_burst_on_one_id_is_removed_from_the_count_the_history_and_the_periods(
-    tmp_path: Path,
-) -> None:
-    burst, later = WEDNESDAY + timedelta(days=1), WEDNESDAY + timedelta(days=1, hours=1)
-    with running_at(tmp_path, WEDNESDAY) as (server, clock):
-        server.visit("burst", 2)
-        clock.jump(burst.timestamp() - clock())
-        with Attack(server.host, server.port, f"{BUSY} connections: a burst on one id", 1).start():
-            server.visit("other", 5)
-        wait_for_end(server)
-        assert server.peek("burst") > 500
-        clock.jump(later.timestamp() - clock())
-        server.visit("burst", 3)
-        hours = ("--from", f"{burst:%Y-%m-%dT%H:00Z}", "--to", f"{later:%Y-%m-%dT%H:00Z}")
-        command = ("remove-views", "burst", *hours, "--yes")
-        until(lambda: run(tmp_path / "data", *command)[0] == 0, "the hour is folded and removed")
-        asked = {"burst": ("total", "today", "week", "month", "year"), "other": ("total",)}
-        assert {
-            badge_id: [server.badge(badge_id, f"&peek=1&show={show}")["message"] for show in shows]
-            for badge_id, shows in asked.items()
-        } == {"burst": ["5", "3", "5", "5", "5"], "other": ["5"]}
-        path = "/api/v1/views/history?id=burst&days=2&by=hour"
-        history = server.ask("GET", path)[1]["views"]
-        assert {one["hour"]: one["views"] for one in history if one["views"]} == {
-            f"{WEDNESDAY:%Y-%m-%dT%H:00Z}": 2,
-            f"{later:%Y-%m-%dT%H:00Z}": 3,
-        }
 
 
 def in_file(folder: Path, sql: str) -> tuple[int, ...]:
