@@ -178,6 +178,8 @@ def test_views_that_are_counted_at_once_reach_milestones(world: World, number: i
 
 def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.set(10, 20)
+    world.now += 60
+    world.set(10, 20)
     world.change(base=15)
     assert world.sent() == [10]
     world.change(base=0)
@@ -199,9 +201,6 @@ def test_the_consumers_announce_milestones(world: World) -> None:
     world.now += 1_800
     assert fold_badges([MarkerRemoval(BADGE, mark, 0)], world.resources) == []
     assert world.sent() == [1, 2]
-
-
-# ---- once
 
 
 def reach_by_fold(world: World, table: Table) -> None:
