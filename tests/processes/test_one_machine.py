@@ -8,7 +8,8 @@ import socket
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -65,16 +66,25 @@ class Visitors:
                 self.acknowledged += 1
 
 
+@contextmanager
+def visiting(server: Server, threads: int) -> Iterator[Visitors]:
+    """Visit a badge until the block ends, or until the server does."""
+    visitors = Visitors(server, threads)
+    try:
+        yield visitors
+    finally:
+        visitors.leave()
+
+
 def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_path: Path) -> None:
     """The process is killed 3 times under load. A view without a response may count."""
     attempted = acknowledged = 0
     for _ in range(3):
         with running(tmp_path, **SHORT) as server:
             assert acknowledged <= _wait_until_settled(server, acknowledged) <= attempted
-            visitors = Visitors(server, 16)
-            visitors.wait_for(150)
-            server.process.send_signal(signal.SIGKILL)
-            visitors.leave()
+            with visiting(server, 16) as visitors:
+                visitors.wait_for(150)
+                server.process.send_signal(signal.SIGKILL)
             attempted += visitors.attempted
             acknowledged += visitors.acknowledged
     with running(tmp_path, **SHORT) as server:
