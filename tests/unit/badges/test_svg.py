@@ -148,20 +148,6 @@ def test_a_logo_has_the_position_of_badge_maker(style: str, place: str) -> None:
     }
 
 
-def test_a_social_badge_is_a_button_and_a_bubble_that_points_at_it() -> None:
-    badge = Badge("views", "1,234", style="social")
-    button, line = elements(badge, "rect")
-    assert (button.attrib["width"], line.attrib["width"]) == ("41", "41")
-    assert button.attrib["fill"] == "#fcfcfc"
-    (bubble,) = elements(badge, "g[@stroke='#d5d5d5']/{*}path")
-    # from 47.5 to 82.5; from 17.5 up to 6.5 and down to 13.5 goes the point, to 44.5
-    assert bubble.attrib == {
-        "d": "M49.5 .5h31a2 2 0 0 1 2 2v15a2 2 0 0 1-2 2"
-        "h-31a2 2 0 0 1-2-2v-4l-3-3v-1l3-3v-4a2 2 0 0 1 2-2z",
-        "fill": "#fafafa",
-    }
-
-
 def test_halves_have_their_colours() -> None:
     fills = [
         (half.get("x"), half.attrib["width"], half.attrib["fill"])
@@ -188,17 +174,6 @@ def test_an_empty_text_is_not_drawn(style: str) -> None:
     badge = Badge("", "", style=style)
     assert not elements(badge, "text")
     assert not elements(badge, "g[@aria-hidden]")
-
-
-@pytest.mark.parametrize(
-    ("logo", "label_color", "x"), [("", "", "20.5"), ("git", "", "38.5"), ("git", "red", "43.5")]
-)
-def test_without_a_label_the_message_has_the_position_of_badge_maker(
-    logo: str, label_color: str, x: str
-) -> None:
-    badge = Badge("", "1,234", "blue", label_color, "flat-square", logo)
-    (text,) = elements(badge, "text")
-    assert text.attrib["x"] == x
 
 
 def test_texts_are_written_as_the_style_writes_them() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,6 +41,13 @@ def open_queue(database: Database, clock: Clock, name: str = "views") -> SqliteQ
     )
     queue.release()
     return queue
+
+
+@contextmanager
+def process(path: Path, clock: Clock) -> Iterator[SqliteQueue]:
+    """Open a file as a new process, and close it without any other write."""
+    with closing(Database(path)) as database:
+        yield open_queue(database, clock)
 
 
 def bodies(messages: list[Message]) -> list[str]:
@@ -187,62 +195,45 @@ def test_a_clock_set_back_does_not_shorten_a_visibility_timeout(
 
 
 def test_a_clock_set_back_between_two_runs_delays_no_message(path: Path, clock: Clock) -> None:
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("in hand")
-    queue.receive(10)
-    queue.send("waiting")
-    queue.send("delayed", delay=60)
-    database.close()
-
+    with process(path, clock) as queue:
+        queue.send("in hand")
+        queue.receive(10)
+        queue.send("waiting")
+        queue.send("delayed", delay=60)
     clock.now -= 3600
-    database = Database(path)
-    queue = open_queue(database, clock)
-    assert sorted(bodies(queue.receive(10))) == ["in hand", "waiting"]
-    clock.now += 59.9
-    assert "delayed" not in bodies(queue.receive(10))
-    clock.now += 0.1
-    assert "delayed" in bodies(queue.receive(10))
-    database.close()
+    with process(path, clock) as queue:
+        assert sorted(bodies(queue.receive(10))) == ["in hand", "waiting"]
+        clock.now += 59.9
+        assert "delayed" not in bodies(queue.receive(10))
+        clock.now += 0.1
+        assert "delayed" in bodies(queue.receive(10))
 
 
 def test_messages_of_a_killed_process_are_visible_at_the_next_start(
     path: Path, clock: Clock
 ) -> None:
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("in hand")
-    queue.send("delayed", delay=60)
-    queue.receive(10)
-    database.close()  # without a delete
-
+    """The interrupted delivery counts too."""
+    with process(path, clock) as queue:
+        queue.send("in hand")
+        queue.send("delayed", delay=60)
+        queue.receive(10)
     clock.now += 1
-    database = Database(path)
-    queue = open_queue(database, clock)
-    [message] = queue.receive(10)
-    database.close()
-
-    assert message.body == "in hand"
-    assert message.receives == 2  # the interrupted delivery counts too
+    with process(path, clock) as queue:
+        [message] = queue.receive(10)
+    assert (message.body, message.receives) == ("in hand", 2)
     assert message.first_received_at == START
 
 
 def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Clock) -> None:
     """An id names a message in a partial batch response, so no two may share one."""
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("a")
-    [first] = queue.receive(10)
-    queue.delete([first])
-    database.close()
-
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("b")
-    [second] = queue.receive(10)
-    database.close()
-
-    assert second.id > first.id
+    ids = []
+    for body in "ab":
+        with process(path, clock) as queue:
+            queue.send(body)
+            [message] = queue.receive(10)
+            queue.delete([message])
+            ids.append(message.id)
+    assert ids[1] > ids[0]
 
 
 class Undoing(Database):
