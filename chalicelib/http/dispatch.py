@@ -86,7 +86,8 @@ def _call(
         if response.change:
             _log(response.change, route, request)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
-        response = route.on_failure(failure, request)
+        drawn = route.on_failure(failure, request)
+        response = drawn._replace(is_refusal=isinstance(failure, ClientError))
     return _complete(response, resources, route)
 
 
@@ -137,7 +138,8 @@ def _complete(response: Response, resources: Resources, route: Route | None = No
         seconds = 0
     from_any_site = route is not None and route.from_any_site
     add = _add_once if isinstance(response.headers, Unchanging) else _add
-    return Response(response.status, add(response.headers, from_any_site, seconds), response.body)
+    headers = add(response.headers, from_any_site, seconds)
+    return Response(response.status, headers, response.body, is_refusal=response.is_refusal)
 
 
 def _add(

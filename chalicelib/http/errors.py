@@ -77,7 +77,8 @@ def to_response(failure: Exception) -> Response:
     """Answer an exception that is being handled, and log it unless it is the caller's."""
     if isinstance(failure, ClientError):
         response = error(failure.status, failure.code, str(failure), failure.details)
-        return Response(response.status, {**response.headers, **failure.headers}, response.body)
+        headers = {**response.headers, **failure.headers}
+        return Response(response.status, headers, response.body, is_refusal=True)
     telemetry.event(logging.ERROR, "request_failed")
     # An unhandled failed condition means a concurrent write: a retry reads its result.
     if isinstance(failure, StorageError | ConditionFailedError):

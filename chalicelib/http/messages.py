@@ -120,13 +120,15 @@ class Change:
 class Response(NamedTuple):
     """An HTTP response. A body of text is in UTF-8.
 
-    The server adds `Content-Length`, and sends no body to HEAD.
+    The server adds `Content-Length`, and sends no body to HEAD. A badge that says why its request
+    is refused has status 200, and `is_refusal`.
     """
 
     status: int = 200
     headers: Mapping[str, str] = EMPTY
     body: bytes = b""
     change: Change | None = None
+    is_refusal: bool = False
 
     @property
     def is_binary(self) -> bool:

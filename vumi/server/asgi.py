@@ -41,8 +41,6 @@ LARGE_BYTES = 32_768
 The buffers of the system take one such body of a client that does not read, and no second one waits
 in the memory of the process.
 """
-REFUSED = range(400, 500)
-"""Statuses of refusals."""
 SERVER = {"server": "vu-mi"}
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
@@ -121,7 +119,7 @@ class Application:
     def _is_paced(self, response: Response) -> bool:
         """Return whether a response is a refusal, after which its connection stays open."""
         ends = self.is_stopping or "Connection" in response.headers
-        return response.status in REFUSED and not ends
+        return response.is_refusal and not ends
 
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer, client: str) -> Response:
         self.connections.enter(peer, Phase.ANSWER)

@@ -64,6 +64,7 @@ TABLE = RouteTable(
         Route("GET", "/users", show, Authentication.USER),
         Route("GET", "/tokens", show, Authentication.TOKEN),
         Route("GET", "/failures/{kind}", fail),
+        Route("GET", "/drawn/{kind}", fail, on_failure=lambda *_: Response(200)),
     )
 )
 
@@ -214,6 +215,21 @@ def test_an_error_of_a_feature_has_its_status_code_headers_and_details(
     assert json.loads(response.body)["error"]["color"] == "blue"
     assert response.headers["X-Shape"] == "round"
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("path", "is_refusal"),
+    [
+        ("/failures/teapot", True),
+        ("/drawn/teapot", True),
+        ("/nowhere", True),
+        ("/failures/bug", False),
+        ("/drawn/bug", False),
+        ("/names/a", False),
+    ],
+)
+def test_a_refusal_is_told_whatever_its_status(path: str, is_refusal: bool) -> None:  # noqa: FBT001
+    assert ask(path).is_refusal is is_refusal
 
 
 @pytest.mark.parametrize("kind", ["unavailable", "refused", "condition"])

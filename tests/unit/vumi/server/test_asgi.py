@@ -23,6 +23,7 @@ from vumi.server.sockets import UNIX, Peer
 
 HOST = (b"host", b"h")
 PEER = ("192.0.2.1", 1_024)
+REFUSAL = Response(404, is_refusal=True)
 EMPTY = Response()
 
 
@@ -279,9 +280,9 @@ def test_each_response_is_reported_with_its_time(
 @pytest.mark.parametrize(
     ("response", "is_stopping", "pauses"),
     [
-        (Response(404), False, [0.0, 0.01, 0.02]),
-        (Response(404), True, []),
-        (Response(429, {"Connection": "close"}), False, []),
+        (REFUSAL, False, [0.0, 0.01, 0.02]),
+        (REFUSAL, True, []),
+        (REFUSAL._replace(headers={"Connection": "close"}), False, []),
         (Response(503), False, []),
         (EMPTY, False, []),
     ],
