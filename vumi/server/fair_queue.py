@@ -66,10 +66,10 @@ class FairQueue(Generic[Item]):
         self._time, _, client = heappop(self._starts)
         return client, self._clients[client].waiting.popleft()
 
-    def charge(self, client: str, cost: Seconds) -> None:
-        """Note what the item that was taken last has cost its client."""
+    def charge(self, client: str, cost: Seconds, *, owes: bool = True) -> None:
+        """Note what the item that was taken last has cost its client, and whether it owes that."""
         own = self._clients[client]
-        own.cost, own.end = cost, self._time + cost
+        own.cost, own.end = cost, self._time + cost * owes
         if own.waiting:
             self._enter(client, own)
         elif not self._starts:

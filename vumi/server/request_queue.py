@@ -21,6 +21,9 @@ Item = TypeVar("Item")
 
 LIGHT_SHARE = 0.03
 """The share of the server's time that a client may use for long without being heavy."""
+FREE_SECONDS = 0.005
+"""The time beyond this share up to which a client owes nothing: its next request waits for those that
+wait, and not for one of each client of a crowd."""
 BURST_SECONDS = 0.05
 """The time beyond this share after which a client is heavy."""
 RECENT_SECONDS = 1.0
@@ -66,8 +69,8 @@ class RequestQueue(Generic[Item]):
 
     def charge(self, client: str, cost: Seconds, now: Seconds) -> None:
         """Note what the item that was taken last has cost its client."""
-        self._taken_from.charge(client, cost)
         self._recent.add(client, cost, now)
+        self._taken_from.charge(client, cost, owes=self._recent.is_over(client, now, FREE_SECONDS))
         if self._recent.is_heavy(client, now):
             self._owed += REST * cost
 
@@ -102,8 +105,12 @@ class RecentUse:
         if now >= self._counted_at + COUNT_SECONDS:
             self._count(now)
 
+    def is_over(self, client: str, now: Seconds, burst: Seconds = BURST_SECONDS) -> bool:
+        """Return whether a client has used more than its share by more than a burst."""
+        return self._left(client, now) > burst
+
     def is_heavy(self, client: str, now: Seconds) -> bool:
-        return self._are_most_light and self._left(client, now) > BURST_SECONDS
+        return self._are_most_light and self.is_over(client, now)
 
     def _left(self, client: str, now: Seconds) -> Seconds:
         used, then = self._used.get(client, (0.0, now))
@@ -113,5 +120,5 @@ class RecentUse:
         recent = takewhile(
             lambda one: self._used[one][1] > now - RECENT_SECONDS, reversed(self._used)
         )
-        is_light = [self._left(client, now) <= BURST_SECONDS for client in recent]
+        is_light = [not self.is_over(client, now) for client in recent]
         self._are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now

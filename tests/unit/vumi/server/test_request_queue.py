@@ -10,6 +10,7 @@ from vumi.server.fair_queue import MAX_IDLE
 from vumi.server.request_queue import (
     BURST_SECONDS,
     COUNT_SECONDS,
+    FREE_SECONDS,
     MAX_DELAY_SECONDS,
     RecentUse,
     RequestQueue,
@@ -115,3 +116,28 @@ def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQue
     assert queue.wait(1.05) == 0
     queue.rest(1.05)
     assert queue.wait(1.05) == pytest.approx(0.004)
+
+
+@pytest.mark.parametrize(
+    ("cost", "order"),
+    [
+        (0.9 * FREE_SECONDS, ["waits", "back", "new"]),
+        (1.1 * FREE_SECONDS, ["waits", "new", "back"]),
+    ],
+    ids=["light", "over its share"],
+)
+def test_a_light_client_that_comes_back_waits_for_nobody_who_comes_after_it(
+    cost: float, order: list[str]
+) -> None:
+    queue: RequestQueue[int] = RequestQueue()
+    queue.add("back", 0, 1.0)
+    queue.add("waits", 0, 1.0)
+    queue.take(1.0)
+    queue.charge("back", cost, 1.0)
+    queue.add("back", 1, 1.0)
+    queue.add("new", 0, 1.0)
+    taken = []
+    while queue:
+        taken.append(queue.take(1.0)[0])
+        queue.charge(taken[-1], 0.0, 1.0)
+    assert taken == order
