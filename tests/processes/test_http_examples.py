@@ -1,9 +1,8 @@
-"""The examples of the calls in the documents, each sent to a real server."""
+"""The examples of the calls, which the documents have, each sent to a real server."""
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,15 +19,11 @@ from chalicelib.http import tokens
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
 from simulation.tokens import store_token
 from tests import checkers
-from tests.http_reference import DOCS, HOST, PAGES, START, Call, calls
+from tests.http_calls import HOST, Example, calls, examples
 from tests.processes.server import Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
-EXAMPLE = re.compile(
-    r"```sh\n(?P<curl>curl .*)\n```\n\n"
-    r"The answer is (?P<status>\d+)(?: and `(?P<kind>.*)`)?[.:]\n(?:\n```json\n(?P<json>[^`]*)```)?"
-)
 TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
 DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)
@@ -45,40 +40,12 @@ AGAIN = "deleteBadgeByQuery"
 """Deletes the same badge again, which has the same answer."""
 
 
-@dataclass(frozen=True)
-class Example:
-    """A line for curl, and the answer that the page has."""
-
-    call: Call
-    curl: str
-    status: int
-    kind: str
-    answer: Any
-
-    @property
-    def name(self) -> str:
-        name: str = self.call.operation["operationId"]
-        return name
-
-
-def read_examples() -> Iterator[Example]:
-    """Yield the examples of the pages, in their order."""
-    known = {call.title: call for call in CALLS}
-    pages = dict.fromkeys(PAGES.values())
-    texts = [(DOCS / page).read_text(encoding="utf-8").partition(START)[2] for page in pages]
-    for section in "".join(texts).split("\n### ")[1:]:
-        call = known[section.partition("\n")[0]]
-        for found in EXAMPLE.finditer(section):
-            answer = json.loads(found["json"]) if found["json"] else None
-            kind = "application/json" if found["json"] else found["kind"] or ""
-            yield Example(call, found["curl"], int(found["status"]), kind, answer)
-
-
 def in_order(example: Example) -> int:
     """Return the step at which an example can be sent."""
-    if example.name in FIRST:
-        return FIRST.index(example.name) - len(FIRST)
-    return 1 + [*LAST, AGAIN].index(example.name) if example.name in (*LAST, AGAIN) else 0
+    name = example.call.name
+    if name in FIRST:
+        return FIRST.index(name) - len(FIRST)
+    return 1 + [*LAST, AGAIN].index(name) if name in (*LAST, AGAIN) else 0
 
 
 @dataclass
@@ -139,7 +106,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 def ask(reader: Reader, example: Example) -> Any:
     """Send an example; return the JSON of its answer, checked by the description."""
-    token = USERS_TOKEN if example.name == "getMyWallet" else TOKEN
+    token = USERS_TOKEN if example.call.name == "getMyWallet" else TOKEN
     reader.own["Bearer TOKEN"] = f"Bearer {token}"
     status, kind, answer = reader.send(example)
     assert (example.curl, status, kind) == (example.curl, example.status, example.kind), answer
@@ -149,11 +116,9 @@ def ask(reader: Reader, example: Example) -> Any:
 
 
 def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
-    examples = sorted(read_examples(), key=in_order)
-    assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
-    for example in examples:
+    for example in sorted((one for call in CALLS for one in examples(call)), key=in_order):
         answer = ask(reader, example)
-        if example.answer is not None and example.name not in IN_PART:
+        if example.answer is not None and example.call.name not in IN_PART:
             assert keys(answer) == keys(example.answer), example.curl
         learn(reader, example, answer)
 
@@ -167,9 +132,9 @@ def check(answer: Any, example: Example) -> None:
 
 def learn(reader: Reader, example: Example, answer: Any) -> None:
     """Keep the ids and the secret of an answer for the next examples."""
-    if example.name == "claimBadge" and "secret" in answer:
+    if example.call.name == "claimBadge" and "secret" in answer:
         reader.own["Bearer SECRET"] = f"Bearer {answer['secret']}"
-    if example.name == "openWallet":
+    if example.call.name == "openWallet":
         reader.own[A_WALLET] = answer["id"]
-    if example.name == "startTimer":
+    if example.call.name == "startTimer":
         reader.own[example.answer["id"]] = answer["id"]
