@@ -21,7 +21,7 @@ PAGES = {
     "history": "badges.md",
     "page": "badges.md",
     "owner": "ownership.md",
-    "bans": "bans.md",
+    "bans": "public-instance.md",
     "event": "events.md",
     "wallet": "wallets.md",
     "service": HOME,
