@@ -143,18 +143,18 @@ class Reference:
             yield from ("", f"[Errors]({HOME}#errors): {', '.join(codes)}.")
 
     def _fields(self, schema: Json, call: Call, marks: tuple[str, str]) -> Iterator[str]:
+        told = dict[str, str]()
         choices = [schema] if "$ref" in schema else schema.get("oneOf", [schema])
         for number, choice in enumerate(choices):
             yield from ("", "Or:") if number else ()
             if "$ref" in choice and (link := self._find_earlier(choice["$ref"], call)):
                 yield from ("", f"Its fields are those in {link}.")
             elif rows := fields(choice, marks):
-                yield from ("", *_told_once(rows))
+                yield from ("", *_told_once(rows, told))
 
 
-def _told_once(rows: dict[str, str]) -> Iterator[str]:
+def _told_once(rows: dict[str, str], told: dict[str, str]) -> Iterator[str]:
     """Yield the line of each field; one with the long words of another refers to that."""
-    told = dict[str, str]()
     for path, text in rows.items():
         earlier = told.setdefault(text, path) if len(text) > LONGEST_REPEATED else path
         yield f"- `{path}`{text}" if earlier == path else f"- `{path}`: as `{earlier}`."
