@@ -29,7 +29,10 @@ ELSEWHERE = (
     f"- the URLs of other counters, if `DROP_IN` names them: {MOVED_HERE}",
 )
 OF_ALL = {"bad_request", "too_large", "too_many_requests", "internal", "unavailable"}
-"""Errors that almost every call may have; the list of errors alone has them."""
+OF_AUTHENTICATION = {"unauthorized", "forbidden", "wrong_secret", "cross_site"}
+"""Errors that follow from the method and the authentication, as the others from every request."""
+BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "pattern"}
+"""The rules that a response keeps by itself."""
 FORMATS = {"date": "day", "date-time": "time", "uri": "URL"}
 
 
@@ -66,11 +69,15 @@ class Reference:
 
     def _overview(self) -> Iterator[str]:
         meanings: dict[tuple[int, str], dict[str, None]] = {}
+        alike: dict[str, list[str]] = {}
         for call in self._calls:
             who = "".join(f" (`{name}`)" for name in call.credentials)
-            yield f"- {call.link_from(self._page)}{who}: {call.operation['summary']}"
+            alike.setdefault(f"{who}: {call.operation['summary']}", []).append(
+                call.link_from(self._page)
+            )
             for status, code, meaning in call.errors:
                 meanings.setdefault((status, code), {})[meaning] = None
+        yield from (f"- {', '.join(links)}{words}" for words, links in alike.items())
         yield from ELSEWHERE
         yield from ("", "## Rules of all calls", "", self._document["info"]["description"])
         yield from ("", "## Errors", "")
@@ -139,7 +146,9 @@ class Reference:
                 yield from self._fields(content["schema"], call, RESPONSE)
 
     def _errors(self, call: Call) -> Iterator[str]:
-        if codes := [f"`{code}`" for _, code, _ in call.errors if code not in OF_ALL]:
+        if codes := [
+            f"`{code}`" for _, code, _ in call.errors if code not in OF_ALL | OF_AUTHENTICATION
+        ]:
             yield from ("", f"[Errors]({HOME}#errors): {', '.join(codes)}.")
 
     def _fields(self, schema: Json, call: Call, marks: tuple[str, str]) -> Iterator[str]:
@@ -169,12 +178,21 @@ def fields(schema: Json, marks: tuple[str, str], prefix: str = "") -> dict[str, 
     for name, part in schema.get("properties", {}).items():
         inner, path = resolve(part), f"{prefix}{name}"
         mark, words = marks[name not in schema.get("required", ())], inner.get("description", "")
-        found[path] = f"{mark}: {values(part)}. {words}".rstrip()
+        shown = values(part if marks is REQUEST else _unbounded(part))
+        found[path] = f"{mark}: {shown}. {words}".rstrip()
         found |= fields(part, marks, f"{path}.")
         found |= fields(inner.get("items", {}), marks, f"{path}[].")
     for choice in schema.get("oneOf", ()):
         found = fields(choice, marks, prefix) | found
     return found
+
+
+def _unbounded(schema: Json) -> Json:
+    return {
+        name: [_unbounded(one) for one in part] if name in {"oneOf", "anyOf"} else part
+        for name, part in resolve(schema).items()
+        if name not in BOUNDS
+    }
 
 
 def values(schema: Json) -> str:
