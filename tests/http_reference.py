@@ -6,7 +6,7 @@ Everything from the heading `## Calls` of a page on is made from the declaration
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,12 @@ class Reference:
         self._page = page
         self._calls = calls(document)
         self._earlier: dict[object, Call | None] = {}
+        self._links = {
+            content["schema"]["$ref"]: call.link_from(page)
+            for call in reversed(self._calls)
+            for *_, content in call.successes
+            if "$ref" in content.get("schema", ())
+        }
 
     def lines(self) -> Iterator[str]:
         if self._page == HOME:
@@ -158,7 +164,7 @@ class Reference:
             yield from ("", "Or:") if number else ()
             if "$ref" in choice and (link := self._find_earlier(choice["$ref"], call)):
                 yield from ("", f"Its fields are those in {link}.")
-            elif rows := fields(choice, marks):
+            elif rows := fields(choice, marks, self._links):
                 yield from ("", *_told_once(rows, told))
 
 
@@ -172,18 +178,27 @@ def _told_once(rows: dict[str, str], told: dict[str, str]) -> Iterator[str]:
 # ---- schemas
 
 
-def fields(schema: Json, marks: tuple[str, str], prefix: str = "") -> dict[str, str]:
-    """Return the words for each field of an object, and of the objects inside, by their paths."""
+def fields(
+    schema: Json, marks: tuple[str, str], links: Mapping[str, str], prefix: str = ""
+) -> dict[str, str]:
+    """Return the words for each field of an object, and of the objects inside, by their paths.
+
+    `links` has the calls whose response an item of a list is, by the reference of its schema.
+    """
     schema, found = resolve(schema), dict[str, str]()
     for name, part in schema.get("properties", {}).items():
         inner, path = resolve(part), f"{prefix}{name}"
         mark, words = marks[name not in schema.get("required", ())], inner.get("description", "")
         shown = values(part if marks is REQUEST else _unbounded(part))
         found[path] = f"{mark}: {shown}. {words}".rstrip()
-        found |= fields(part, marks, f"{path}.")
-        found |= fields(inner.get("items", {}), marks, f"{path}[].")
+        found |= fields(part, marks, links, f"{path}.")
+        items = inner.get("items", {})
+        if link := links.get(items.get("$ref", "")):
+            found[path] += f" Each has the fields of {link}."
+        else:
+            found |= fields(items, marks, links, f"{path}[].")
     for choice in schema.get("oneOf", ()):
-        found = fields(choice, marks, prefix) | found
+        found = fields(choice, marks, links, prefix) | found
     return found
 
 
