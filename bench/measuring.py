@@ -47,13 +47,6 @@ def cpu_seconds(call: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Return the wall-clock time of a call."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 @contextmanager
 def handlers_over(given: ProcessResources, log: TextIO) -> Iterator[None]:
     """Let the handlers use these resources, and write what they log on Lambda to `log`."""

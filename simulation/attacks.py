@@ -7,7 +7,6 @@ itself.
 from __future__ import annotations
 
 import json
-import os
 import selectors
 import socket
 import subprocess
@@ -27,7 +26,7 @@ from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from simulation.environment import ROOT
 from simulation.raw_http import complete, receive
-from simulation.server_process import start_client
+from simulation.server_process import environment, start_client
 from vumi.operate.exchange.files import LineWriter, header
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
@@ -142,14 +141,14 @@ def _send(connected: socket.socket, data: bytes) -> int:
 
 def _is_open(connected: socket.socket) -> bool:
     try:
-        is_open = connected.recv(1, socket.MSG_PEEK) != b""
+        if connected.recv(1, socket.MSG_PEEK):
+            return True
     except BlockingIOError:
         return True
     except OSError:
-        is_open = False
-    if not is_open:
-        connected.close()
-    return is_open
+        pass
+    connected.close()
+    return False
 
 
 def _repeat(*raw: bytes) -> Play:
@@ -221,10 +220,9 @@ def _squat() -> Iterator[bytes]:
         yield _owner("POST", {"id": f"victim/{number}-17", "proof": "k" * 43})
 
 
-def _proofs() -> Iterator[bytes]:
-    """Yield proofs, each of which asks another host."""
-    for number in count():
-        yield _owner("POST", {"id": f"https://host{number}.example/", "proof": "k" * 43})
+def _proof(number: int) -> bytes:
+    """Return a proof, which asks a host."""
+    return _owner("POST", {"id": f"https://host{number}.example/", "proof": "k" * 43})
 
 
 def _cannon() -> Iterator[bytes]:
@@ -248,11 +246,6 @@ def _reconnect(attacker: Attacker) -> Iterator[float]:
         attacker.open(CROWD // 10)
         attacker.close()
         yield STEP_SECONDS / 10
-
-
-def _secret(method: str) -> bytes:
-    target = f"/api/v1/badges/{quote(COMBINING[:1_000])}"
-    return request(target, "Authorization: Bearer x", method=method)
 
 
 VIEW = "/api/v1/views?id="
@@ -286,8 +279,10 @@ OLD_ATTACKS: dict[str, Play] = {
         request("/api/v1/badges", body=json.dumps({"id": COMBINING}).encode(), method="POST"),
         request("/api/v1/badges", body=f'{{"id":"{COMBINING}"}}'.encode(), method="POST"),
         request(f"/api/v1/views?peek=1&id={quote(COMBINING[:2_500])}"),
-        _secret("PATCH"),
-        _secret("DELETE"),
+        *(
+            request(f"/api/v1/badges/{quote(COMBINING[:1_000])}", method=m)
+            for m in ("PATCH", "DELETE")
+        ),
     ),
     "queries of thousands of parameters": _repeat(
         request("/api/v1/views?" + "a&" * 8_000), request("/api/v1/views?" + "a&" * 130_000)
@@ -315,8 +310,6 @@ OLD_ATTACKS: dict[str, Play] = {
     f"{CROWD:,} idle connections": _crowd(request("/healthz")),
     "connections opened and closed": _reconnect,
 }
-
-
 BUSY_WRITES: dict[str, Play] = {
     f"{BUSY} connections: views": _again(*(f"{VIEW}{number}" for number in range(200))),
     f"{BUSY} connections: views of ids of emoji": _again(
@@ -325,7 +318,7 @@ BUSY_WRITES: dict[str, Play] = {
     f"{BUSY} connections: new ids of emoji": _busy(lambda: map(request, _new_ids(_emoji))),
     f"{BUSY} connections: claims, renames": _busy(_squat),
     f"{BUSY} connections: resets with milestones": _busy(_cannon),
-    f"{BUSY} connections: proofs": _busy(_proofs),
+    f"{BUSY} connections: proofs": _busy(lambda: map(_proof, count())),
 }
 PROXIED: dict[str, Play] = {
     f"{len(CLIENTS):,} addresses: new ids": _busy(lambda: _forwarded(_new_ids())),
@@ -366,7 +359,7 @@ def prepare(folder: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "vumi", "import", "--new", "-"],
         cwd=ROOT,
-        env={**os.environ, "DATA": str(folder)},
+        env=environment(folder, {}),
         input=file.getvalue(),
         stdout=subprocess.DEVNULL,
         check=True,

@@ -92,15 +92,7 @@ def measure() -> Report:
     return Report(
         title="cold_start: processor time of a fresh process",
         head=("function", *_heads("clients made"), "of boto3", *_heads("first event handled")),
-        rows=[
-            (
-                name,
-                *_cells(name, ready),
-                f"{ready[name] / ready[BOTO3]:.2f}",
-                *_cells(name, handled),
-            )
-            for name in starts
-        ],
+        rows=[_row(name, ready, handled) for name in starts],
         notes=(
             f"median of {ROUNDS} processes each; the interpreter's own start is left out",
             f"a resource and a client of boto3: {ready[BOTO3] * 1000:.0f} ms",

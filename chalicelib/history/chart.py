@@ -66,14 +66,14 @@ class Look:
 def draw(history: History, look: Look) -> str:
     """Draw the chart of a history."""
     plot = _make_plot(history, look)
+    visitors, legend = "", ""
+    if look.has_visitors:
+        visitors, legend = chart_texts.describe_visitors(history), _write_legend(history, look)
     return _write_document(
         look,
         title=chart_texts.write_headline(history),
-        description=chart_texts.describe(history, is_log=look.is_log)
-        + chart_texts.describe_visitors(history) * look.has_visitors,
-        content=_write_title(history, look, plot)
-        + _write_legend(history, look) * look.has_visitors
-        + _draw_content(history, look, plot),
+        description=chart_texts.describe(history, is_log=look.is_log) + visitors,
+        content=_write_title(history, look, plot) + legend + _draw_content(history, look, plot),
         accent=readable(look.color) if look.color else BLUE,
     )
 

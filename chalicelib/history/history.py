@@ -65,7 +65,8 @@ class History:
     @property
     def visitors(self) -> tuple[int | None, ...]:
         """Return GitHub's unique visitors in each bucket of a day, None if they are unknown."""
-        days = (self.github.get(f"{bucket.start:%Y-%m-%d}", {}) for bucket in self.buckets)
+        labels = (Interval.DAY.label(bucket.start) for bucket in self.buckets)
+        days = (self.github.get(label, {}) for label in labels)
         return tuple(day.get("visitors") for day in days)
 
     @property
@@ -127,16 +128,16 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     "views": 3}, or by hour {"hour": "2026-11-21T08:00Z", "views": 1}. A week has the day of its
     Monday, a month is 2026-11. All times are UTC. `github` has GitHub's numbers of days.
     """
-    by = history.by
+    by, unit = history.by, history.by.value
     return {
         "id": badge_id,
-        "by": by.value,
+        "by": unit,
         "days": history.days,
         "since": history.since.isoformat() if history.since else None,
         "next": history.following.isoformat() if history.following else None,
         "total": history.total,
         "views": [
-            {by.value: by.label(bucket.start), "views": bucket.views} for bucket in history.buckets
+            {unit: by.label(bucket.start), "views": bucket.views} for bucket in history.buckets
         ],
         "github": github.to_json(history.github),
     }

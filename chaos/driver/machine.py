@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chaos import fuzz
 from chaos.checker import history, logs
 from chaos.checker.days import with_spans
 from chaos.checker.db_probe import DbProbe, annotated, count_left, look
@@ -24,8 +25,7 @@ from chaos.driver.visitors import Visits
 from chaos.faults.clock import OffsetClock
 from chaos.faults.disk import Disk, small_disk
 from chaos.faults.fault_state import FaultState
-from chaos.fuzz import fuzz_cases
-from chaos.fuzz.bad_input import BadInput, Tried
+from chaos.fuzz import BadInput, Tried
 from simulation.attacks import prepare
 from simulation.environment import ROOT
 
@@ -106,7 +106,7 @@ class Machine:
         cleanup.callback(reader.stop)
         attacker = Attacker(self._server.port, self._seed)
         cleanup.callback(attacker.stop)
-        cases = fuzz_cases.cases(self._seed, inputs, BADGE_IDS)
+        cases = fuzz.cases(self._seed, inputs, BADGE_IDS)
         latest = deadline + seconds + PATIENCE_SECONDS
         bad_input = BadInput(HOST, self._server.port, cases, self._fault_state, latest)
         cleanup.callback(bad_input.stop)

@@ -6,13 +6,16 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deploy import bytecode
+from deploy import bytecode, template
 from deploy.package import package
+from tests import checkers
 from tests.processes.copies import package_after_chalice_deploy
 from tests.processes.server import Server, running
+from tests.processes.translated import Resources, resources_of
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +36,29 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             work.rename(made["prod"])
             package_after_chalice_deploy(tmp_path_factory.mktemp("copy")).rename(made["dev"])
     return made
+
+
+@pytest.fixture(scope="session")
+def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    """Return the template of each stage as CloudFormation sees it, after SAM's translation.
+
+    The package's place in S3 is the one that `aws cloudformation package` would write.
+    """
+    templates = {}
+    for stage, folder in packages.items():
+        given = template.load(folder / "sam.yaml")
+        for resource in given["Resources"].values():
+            if resource["Type"] == "AWS::Serverless::Function":
+                assert resource["Properties"]["CodeUri"] == "./deployment.zip"
+                resource["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
+        templates[stage] = checkers.translate(given)
+    return templates
+
+
+@pytest.fixture(scope="session")
+def stack(templates: dict[str, dict[str, Any]]) -> Resources:
+    """Return the resources of prod with all features; dev differs by its protection alone."""
+    return resources_of(templates["prod"])
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from unittest.mock import patch
 import boto3
 from botocore.loaders import Loader
 
-from deploy import __main__ as deploying
 from deploy import template
 from simulation.environment import ROOT, free_port
 from tests.processes.programs import PATIENCE_SECONDS, succeed, until
@@ -91,19 +89,12 @@ class Emulator:
 
     def vumi(self, *arguments: str, stack: str = "vu-mi-prod") -> str:
         """Run a command of the program on a stack, in this process; return its output."""
-        invocation = Invocation(os.environ, time.time)
-        return self._run_here(partial(execute, [*arguments, "--stack", stack], invocation))
-
-    def deploy(self, *arguments: str) -> str:
-        """Run a step of `python -m deploy` in this process; return its output."""
-        return self._run_here(partial(deploying.main, arguments))
-
-    def _run_here(self, program: Callable[[], int]) -> str:
         with (
             patch.dict(os.environ, AWS_ENDPOINT_URL=self.endpoint),
             redirect_stdout(StringIO()) as output,
         ):
-            assert program() == 0, output.getvalue()
+            status = execute([*arguments, "--stack", stack], Invocation(os.environ, time.time))
+            assert status == 0, output.getvalue()
         return output.getvalue()
 
     def _run(self, *command: str) -> str:

@@ -22,7 +22,6 @@ class Post:
     """A received POST: its time, body and headers."""
 
     at: float
-    path: str
     headers: dict[str, str]
     body: bytes
 
@@ -48,9 +47,6 @@ class Host:
     def url(self, path: str = "/") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
-    def to(self, path: str) -> list[Post]:
-        return [post for post in self.posts if post.path == path]
-
     def proof_settings(self, scheme: str = "http", **more: str) -> dict[str, str]:
         """Return the settings of a server that looks here for proofs."""
         url = f"{scheme}://127.0.0.1:{self.port}/{{owner}}/{{name}}/.vu-mi"
@@ -72,7 +68,7 @@ def hosting(tls: ssl.SSLContext | None = None) -> Iterator[Host]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            host.posts.append(Post(time.time(), self.path, headers, body))
+            host.posts.append(Post(time.time(), headers, body))
             self._respond(204)
 
         def _respond(self, status: int, text: str = "") -> None:

@@ -6,26 +6,23 @@ import gzip
 import json
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from chalicelib.storage.items import Item
 from chalicelib.ulids import earliest, new_ulid
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server, running
+from tests.processes.programs import until
+from tests.processes.server import running
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
 ALICE, BOB = earliest(1), earliest(2)
-QUICK = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
-FOLDED = "SELECT count(*) FROM items WHERE sk = 'VIEWS' AND attributes LIKE '%\"count\": 1%'"
+KILLS = 4
+LEFT = "SELECT (SELECT count(*) FROM items WHERE sk LIKE 'TX#%'), (SELECT count(*) FROM changes)"
+"""The number of entries in the table, and of removals that wait for their consumer."""
 
 
 def journal(count: int, age: float) -> list[Item]:
@@ -38,109 +35,40 @@ def journal(count: int, age: float) -> list[Item]:
     return [entry.item(wallet) for entry in entries for wallet in (ALICE, BOB)]
 
 
-def store(folder: Path, items: list[Item]) -> None:
-    with closing(Database(folder / FILE)) as database:
-        SqliteTable(database).put_all(items)
-
-
-def hot(folder: Path) -> int:
-    """Return the number of entries in the table."""
-    return _number(folder, "SELECT count(*) FROM items WHERE sk LIKE 'TX#%'")
-
-
-def changes(folder: Path) -> int:
-    """Return the number of removals that wait for a consumer."""
-    return _number(folder, "SELECT count(*) FROM changes")
-
-
-def _number(folder: Path, query: str) -> int:
+def progress(folder: Path) -> tuple[int, int, int]:
+    """Return the entries and the removals that are left, and the number of archived objects."""
     with closing(sqlite3.connect(folder / FILE)) as connection:
-        [found] = connection.execute(query).fetchone()
-    return int(found)
+        entries, removals = connection.execute(LEFT).fetchone()
+    return entries, removals, len(objects(folder))
 
 
 def objects(folder: Path) -> list[Path]:
     return sorted((folder / FOLDER).glob("journal/????/??/??/*.jsonl.gz"))
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+def archived(folder: Path) -> set[tuple[str, str]]:
+    """Return the keys of the entries in the archive."""
+    texts = (gzip.decompress(path.read_bytes()).decode() for path in objects(folder))
+    lines = (json.loads(line) for text in texts for line in text.splitlines())
+    return {(f"WALLET#{line['wallet']}", f"TX#{line['id']}") for line in lines}
 
 
-def archived(folder: Path) -> list[dict[str, Any]]:
-    return [line for path in objects(folder) for line in lines(path)]
-
-
-def times(folder: Path) -> Counter[tuple[str, str]]:
-    """Count how often each entry of each wallet is in the archive."""
-    return Counter((line["wallet"], line["id"]) for line in archived(folder))
-
-
-def of(items: list[Item]) -> set[tuple[str, str]]:
-    return {
-        (str(item["PK"]).removeprefix("WALLET#"), str(item["SK"]).removeprefix("TX#"))
-        for item in items
-    }
-
-
-def wait_until(true: Callable[[], bool], what: str, pause: float = 0.1) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(pause)
-
-
-def wait_for_failure(server: Server) -> None:
-    """Wait until the log says that entries were not archived."""
-    assert server.process.stderr is not None
-    while "entries_not_archived" not in (line := server.process.stderr.readline()):
-        assert line, "it ended"
-
-
-def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
-    tmp_path: Path,
-) -> None:
-    """It is killed before it archives, then after two failures: a file is in its folder's place."""
-    items = journal(700, HOT_SECONDS + 5)
-    store(tmp_path, items)
-    (tmp_path / FOLDER).write_text("in the way")
-    with running(tmp_path) as server:
-        wait_until(lambda: hot(tmp_path) == 0, "the entries are removed")
-        server.process.kill()
-        server.process.wait()
-    assert changes(tmp_path) == 1_400
-    with running(tmp_path) as server:
-        for _ in range(2):
-            wait_for_failure(server)
-        server.process.kill()
-        server.process.wait()
-    assert (tmp_path / FOLDER).read_text() == "in the way"
-    assert changes(tmp_path) == 1_400
-    (tmp_path / FOLDER).unlink()
-    with running(tmp_path) as server:
-        wait_until(lambda: changes(tmp_path) == 0, "the removals are archived")
-    assert times(tmp_path) == Counter(of(items))
-
-
-@pytest.mark.parametrize("kills", [4])
-def test_killed_at_any_moment_it_archives_every_entry_at_least_once(
-    tmp_path: Path, kills: int
-) -> None:
+def test_killed_at_any_moment_it_archives_every_entry_at_least_once(tmp_path: Path) -> None:
     """It is killed as soon as more of 6,000 entries of both wallets are removed or archived."""
     items = journal(3_000, HOT_SECONDS + 5)
-    store(tmp_path, items)
-
-    def progress() -> tuple[int, int, int]:
-        return hot(tmp_path), changes(tmp_path), len(objects(tmp_path))
-
-    for _ in range(kills):
-        before = progress()
+    with closing(Database(tmp_path / FILE)) as database:
+        SqliteTable(database).put_all(items)
+    for _ in range(KILLS):
+        before = progress(tmp_path)
         with running(tmp_path) as server:
-            wait_until(lambda before=before: progress() != before, "something is done", 0.005)  # type: ignore[misc]
-            server.process.kill()
-            server.process.wait()
-        gone = len(items) - hot(tmp_path)
-        assert len({*times(tmp_path)}) + changes(tmp_path) >= gone
+            until(partial(_has_changed, tmp_path, before))
+            server.kill()
+        entries, removals, _ = progress(tmp_path)
+        assert len(archived(tmp_path)) + removals >= len(items) - entries
     with running(tmp_path):
-        wait_until(lambda: (hot(tmp_path), changes(tmp_path)) == (0, 0), "all are archived")
-    assert {*times(tmp_path)} == of(items)
+        until(lambda: progress(tmp_path)[:2] == (0, 0), "all are archived")
+    assert archived(tmp_path) == {(item["PK"], item["SK"]) for item in items}
+
+
+def _has_changed(folder: Path, before: tuple[int, int, int]) -> bool:
+    return progress(folder) != before

@@ -73,13 +73,6 @@ def test_the_image_runs_as_a_user_to_whom_only_its_volume_belongs() -> None:
     assert owned == [["/data", only("VOLUME").arguments]]
 
 
-def test_the_context_has_only_the_files_that_the_image_copies() -> None:
-    ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    copied = {word for one in BUILD if one.name == "COPY" for word in one.words()[:-1]}
-    assert {line.removeprefix("!") for line in ignored if line.startswith("!")} == copied
-    assert ignored[1] == "*"
-
-
 @dataclass(frozen=True)
 class Image:
     """A folder in which the steps of the Containerfile ran."""

@@ -20,10 +20,8 @@ from typing import Any
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import View
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.ulids import new_ulid
 from simulation import aws_events as events
 from simulation.environment import ROOT
 from tests.processes.emulator import WITHOUT_PACKAGING, Emulator, running
@@ -183,17 +181,6 @@ def test_an_event_is_delivered_at_its_time(
     assert attempt["started"] >= made["at"]
 
 
-def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emulator) -> None:
-    """RetrySeconds has one wait, so there are two attempts."""
-    wanted = {"id": "to-nobody", "delay": 0, "target": {"url": "http://127.0.0.1:9/"}}
-    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
-    event = done(aws, "to-nobody")
-    assert (event["status"], len(event["attempts"])) == ("ERROR", 2)
-    assert event["last_error"] == "the connection was refused"
-    _, listed = aws.ask(events_url(aws, "?status=ERROR"), "GET", TOKEN)
-    assert [one["id"] for one in listed["events"]] == ["to-nobody"]
-
-
 def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
     """The distribution then enqueues the event."""
     targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "vu-mi-prod"))
@@ -207,43 +194,6 @@ def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emu
 
 def test_the_stream_carries_a_removed_entry_to_the_archive_and_no_other_item(aws: Emulator) -> None:
     check_archive(aws, "vu-mi-prod")
-
-
-def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
-    """One is a view sent twice, one is a view that is too old, and one is no view."""
-    stack = outputs(aws, "vu-mi-prod")
-    late = View("late", old_ulid()).to_message()
-    too_old = View("late", new_ulid(1_767_225_600_000)).to_message()
-    for body in (late, late, too_old, "no view"):
-        aws.client("sqs").send_message(QueueUrl=stack["ViewsDeadLettersUrl"], MessageBody=body)
-    printed = aws.make("redrive", STAGE="prod")
-    assert "2 dead letters sent again." in printed
-    assert "1 dead letter kept: too old, so the view may have been counted." in printed
-    assert "1 dead letter kept: not a view." in printed
-    table, queue = stack["TableName"], stack["ViewsQueueUrl"]
-    until(lambda: count(aws, table, "late"), "the view is counted")
-    until(lambda: not _count_messages(aws, queue), "both messages are done")
-    assert count(aws, table, "late") == 1
-    assert _count_messages(aws, stack["ViewsDeadLettersUrl"]) == 2
-
-
-def _count_messages(aws: Emulator, queue: str) -> int:
-    """Return how many messages a queue has, visible or not."""
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
-    return sum(map(int, found["Attributes"].values()))
-
-
-def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -> None:
-    """The badge has no marker any more; its young view stays live."""
-    stack = outputs(aws, "vu-mi-prod")
-    api, table = stack["HttpApiId"], stack["TableName"]
-    put_old_views(aws, table, 3, "lost")
-    assert aws.get(api, "/api/v1/views?id=lost")["message"] == "3"
-    until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
-    assert "folded 3 views of 3 badges" in aws.vumi("fold", "--all")
-    assert count(aws, table, "lost") == 3
-    assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
 
 
 def switch_backups_on(aws: Emulator, table: str) -> None:
@@ -294,15 +244,6 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     mapped = {function: mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
     assert mapped["fold_views"]["EventSourceArn"] == stream
     assert {one["State"] for one in mapped.values()} == {"Enabled"}
-
-
-def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(
-    aws: Emulator,
-) -> None:
-    assert done(aws, "to-log")["status"] == "SUCCESS"
-    wanted = {"id": "later", "delay": 0, "target": {"log": True}}
-    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
-    assert done(aws, "later")["status"] == "SUCCESS"
 
 
 def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: Emulator) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import re
 import signal
 import socket
 import time
@@ -24,12 +23,9 @@ from tests.processes.server import (
     TOKEN,
     WITH_TOKEN,
     Server,
-    create_token,
-    run,
     running,
     start,
 )
-from vumi.tokens import FIRST_FILE
 
 EVENTS = "/api/v1/events"
 SECRET = signing.new_secret()
@@ -158,47 +154,6 @@ def test_a_follower_of_a_queue_receives_new_events(server: Server, folder: Path)
     assert follower.returncode == 0
 
 
-def test_a_private_address_is_refused_when_an_event_is_created(tmp_path: Path) -> None:
-    with running(tmp_path, **SETTINGS | {"WEBHOOK_ALLOW": ""}) as server:
-        for url in ("http://127.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/"):
-            wanted = {"delay": 0, "target": {"url": url}}
-            status, refusal = server.ask("POST", EVENTS, wanted, TOKEN)
-            assert (status, refusal["error"]["code"]) == (400, "bad_request")
-
-
-def test_the_first_start_has_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:
-    """The output is no terminal, so it names the file of the token."""
-    with running(tmp_path) as server:
-        assert server.process.stdout is not None
-        lines = iter(server.process.stdout.readline, "")
-        said = next(line for line in lines if "token" in line)
-        [path] = re.findall(
-            r"^Operator's token \(opens /admin\): in (\S+); store it elsewhere", said
-        )
-        token = Path(path).read_text().strip()
-        assert token not in said
-        assert server.ask("GET", EVENTS, token=token)[0] == 200
-        server.stop()
-    has_token = [path for path in tmp_path.iterdir() if token.encode() in path.read_bytes()]
-    assert has_token == [tmp_path / FIRST_FILE]
-    with running(tmp_path) as server:
-        assert server.ask("GET", EVENTS, token=token)[0] == 200
-        assert "token" not in server.stop()[1]
-
-
-def test_a_token_counts_without_a_restart_from_its_creation_to_its_revocation(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path, **SETTINGS) as server:
-        token = create_token(tmp_path, "lost")
-        assert server.ask("GET", EVENTS, token=token)[0] == 200
-        assert run(tmp_path, "token", "revoke", "lost")[1].startswith("revoked: ")
-        status, refused = server.ask("GET", EVENTS, token=token)
-        assert (status, refused["error"]["message"]) == (403, "this token opens nothing here")
-        refusals = [line for line in server.log() if "reason" in line]
-    assert [(line["reason"], line["left_out"]) for line in refusals] == [("unknown", 0)]
-
-
 def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(
     tmp_path: Path, receiver: Host
 ) -> None:
@@ -243,21 +198,3 @@ def _find_ended(server: Server) -> set[str]:
         return {one["id"] for one in listed(server, "SUCCESS")}
     except (OSError, http.client.HTTPException):
         return set()
-
-
-def test_a_milestone_is_posted_once_when_the_badge_reaches_it(
-    tmp_path: Path, receiver: Host
-) -> None:
-    windows = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "60"}
-    with running(tmp_path, **SETTINGS, **windows) as server:
-        secret = set_milestones(server, "goal", {"count": 3, "url": receiver.url("/three")})
-        for _ in range(5):
-            server.badge("goal")
-        until(lambda: receiver.posts)
-        [post] = receiver.posts
-        told = post.verified(SECRET)
-        assert (told["type"], told["data"]["id"]) == ("badge.milestone", "goal")
-        assert 3 == told["data"]["milestone"] <= told["data"]["count"] <= 5
-        shown = server.ask("GET", "/api/v1/badges?id=goal", token=secret)[1]
-        assert shown["milestones"][0]["reached"]
-        assert done(server, post.webhook_id)["attempt_count"] == 1

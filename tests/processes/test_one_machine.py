@@ -8,8 +8,9 @@ import socket
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -29,39 +30,6 @@ def folded(folder: Path, badge_id: str) -> int | None:
     with closing(sqlite3.connect(folder / FILE)) as connection:
         row = connection.execute(query, (f"USER#{badge_id}",)).fetchone()
     return row[0] if row else None
-
-
-def test_views_are_counted_and_folded_and_the_badge_never_dips(tmp_path: Path) -> None:
-    with running(tmp_path, **SHORT) as server:
-        server.visit("a/b", 2)
-        shown = [2]
-        while folded(tmp_path, "a/b") != 2:
-            shown.append(server.peek("a/b"))
-            time.sleep(0.005)
-        assert {*shown, server.peek("a/b")} == {2}
-        assert server.stop()[0] == 0
-
-
-def test_the_greeting_has_the_page_s_url_a_markdown_line_and_the_data(tmp_path: Path) -> None:
-    for data, visited in (("new", "a"), ("1 badge", "b"), ("2 badges", "b")):
-        with running(tmp_path) as server:
-            assert server.process.stdout is not None
-            page = f"http://127.0.0.1:{server.port}/"
-            assert server.greeting == f"vu-mi serves badges: make yours on {page}\n"
-            markdown = f"![views]({page}api/v1/views.svg?id=you%2Fyour-repo)"
-            assert [server.process.stdout.readline() for _ in range(2)] == [
-                f"Markdown, once it is reachable from outside: {markdown}\n",
-                f"Data: {tmp_path}, {data}\n",
-            ]
-            server.badge(visited)
-
-
-def test_hundreds_of_concurrent_requests_are_all_counted(server: Server) -> None:
-    """400 requests from 40 threads to 4 badges: 100 each."""
-    with ThreadPoolExecutor(40) as pool:
-        list(pool.map(lambda n: server.badge(f"b{n % 4}"), range(400)))
-    for badge in range(4):
-        server.wait_for(f"b{badge}", 100)
 
 
 class Visitors:
@@ -98,16 +66,25 @@ class Visitors:
                 self.acknowledged += 1
 
 
+@contextmanager
+def visiting(server: Server, threads: int) -> Iterator[Visitors]:
+    """Visit a badge until the block ends, or until the server does."""
+    visitors = Visitors(server, threads)
+    try:
+        yield visitors
+    finally:
+        visitors.leave()
+
+
 def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_path: Path) -> None:
     """The process is killed 3 times under load. A view without a response may count."""
     attempted = acknowledged = 0
     for _ in range(3):
         with running(tmp_path, **SHORT) as server:
             assert acknowledged <= _wait_until_settled(server, acknowledged) <= attempted
-            visitors = Visitors(server, 16)
-            visitors.wait_for(150)
-            server.process.send_signal(signal.SIGKILL)
-            visitors.leave()
+            with visiting(server, 16) as visitors:
+                visitors.wait_for(150)
+                server.process.send_signal(signal.SIGKILL)
             attempted += visitors.attempted
             acknowledged += visitors.acknowledged
     with running(tmp_path, **SHORT) as server:
@@ -143,6 +120,8 @@ def test_a_signal_stops_it_cleanly_under_load(tmp_path: Path, how: signal.Signal
     with running(tmp_path) as server:
         assert visitors.acknowledged <= _wait_until_settled(server, visitors.acknowledged)
         assert server.peek("hot") <= visitors.attempted
+        assert server.process.stdout
+        assert [*islice(server.process.stdout, 2)][1] == f"Data: {tmp_path}, 1 badge\n"
 
 
 def test_a_second_instance_on_the_same_data_is_refused_until_the_first_is_killed(

@@ -135,7 +135,8 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
 
 def test_only_the_archive_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> None:
     """`put_views` makes a client for DynamoDB. The API answers a bad id without one."""
-    assert "chalicelib.aws.json_client" in ran[f"{CONSUMERS}put_views"].later
+    put_views = ran[f"{CONSUMERS}put_views"].later
+    assert {"chalicelib.aws.json_client", "chalicelib.tls"} <= put_views, "before any request"
     assert {name for name, one in ran.items() if "botocore" in one.later} <= {ARCHIVE}
     for handler in (GET_VIEWS, API, APP):
         assert "chalicelib.aws.json_client" not in ran[handler].later

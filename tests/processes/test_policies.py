@@ -10,394 +10,54 @@ from __future__ import annotations
 
 import io
 import json
-import socket
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-from urllib.parse import parse_qs, urlencode
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
-from moto import mock_aws
 
 from app import app
-from chalicelib.aws import consumers, get_views, pause_api, resources
+from chalicelib.aws import pause_api
 from chalicelib.aws.authorizer import authorize
-from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.s3 import S3Archive
-from chalicelib.aws.sqs import SqsQueue
-from chalicelib.counting import keys
-from chalicelib.counting.bans import TimedBans
-from chalicelib.counting.view import View, ViewMessages
-from chalicelib.events.event import Event, Status, Target, TargetKind, key, message
-from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.events.webhooks import signing
-from chalicelib.events.webhooks.sender import sender_of
+from chalicelib.counting.view import View
+from chalicelib.events.event import Event, Status, Target, TargetKind, key
 from chalicelib.http import tokens
-from chalicelib.http.messages import Caller, Role
 from chalicelib.owners.proving import LOOK_SECONDS
-from chalicelib.settings import Settings
 from chalicelib.storage.writes import Put, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS as OF_CHALICE
-from deploy.conditions import ALL_FEATURES, choose
-from deploy.http_api import APART
+from deploy.conditions import ALL_FEATURES
 from deploy.stage import Folder
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
-from simulation.aws_table import create_table
-from simulation.hosts import Host
-from simulation.resources import GivenResources
+from tests.processes.moto_functions import (
+    DAY,
+    MARK,
+    NOBODY_LISTENS,
+    NOW,
+    Aws,
+    Path,
+    Used,
+    together,
+    walk,
+)
+from tests.processes.policies import (
+    FUNCTIONS,
+    OF_RESTORED,
+    PUBLIC,
+    QUEUE,
+    READ_ALONE,
+    kinds_of_items,
+    lambdas_own,
+    leading_keys,
+    resource_of,
+    rights,
+    statements,
+)
 from vumi.tokens import TokenStore
-
-FUNCTIONS = [*OF_CHALICE, *APART.values()]
-NOW = 1_767_225_600.0
-MARK = 1_767_225_900
-"""The end of the window that begins now."""
-DAY = 86_400
-BUCKET = "vu-mi-archive"
-
-Right: TypeAlias = tuple[str, str]
-"""An action and its resource: a name of the template, or a text with such names in it."""
-Keys: TypeAlias = tuple[str, str]
-"""The table or its index, and the pattern of IAM for a kind of its partition keys."""
-
-TABLE, STREAM, STREAMS = "Table.Arn", "Table.StreamArn", "${Table.Arn}/stream/*"
-INDEX = "${Table.Arn}/index/due"
-QUEUE, DELIVERY_QUEUE, DISTRIBUTION_QUEUE = (
-    f"{name}.Arn" for name in ("ViewsQueue", "DeliveryQueue", "DistributionQueue")
-)
-EVENT_QUEUES = "EventQueueArns"
-"""The queues that the operator has listed for events: a parameter of the stack."""
-QUEUES = {QUEUE, DELIVERY_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
-ARCHIVE = "${Archive.Arn}/journal/*"
-"""The objects of the archive, and no others of its bucket."""
-PUBLIC = {name: f"{name}.Arn" for name in ("GetViews", "APIHandler", "Authorize")}
-"""The functions that the public reaches, by their names here."""
-RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
-OF_RESTORED = {
-    TABLE: RESTORED,
-    INDEX: f"{RESTORED}/index/due",
-    **dict.fromkeys((STREAM, STREAMS), f"{RESTORED}/stream/*"),
-}
-"""The resources of a restored table, which is not the template's, by those of the template."""
-READ_ALONE = [(["TOKEN#*"], ["dynamodb:GetItem"]), (["BANS"], ["dynamodb:Query"])]
-"""The keys and the actions of statements about items that no transaction has."""
-LOG = (
-    "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
-    ":log-group:/aws/lambda/${AWS::StackName}-"
-)
-CONSUMED = {
-    "put_views": QUEUE,
-    "distribute_events": DISTRIBUTION_QUEUE,
-    "deliver_events": DELIVERY_QUEUE,
-}
-
-ITEMS = "BatchGetItem BatchWriteItem DeleteItem GetItem PutItem Query UpdateItem"
-SINGLE = {f"dynamodb:{name}" for name in ITEMS.split()} | {
-    "lambda:DeleteFunctionConcurrency",
-    "lambda:PutFunctionConcurrency",
-    "s3:PutObject",
-    "sqs:SendMessage",
-}
-"""Operations that require the action of the same name.
-
-Source: the service authorization reference, "Actions, resources, and condition keys".
-"""
-BATCHES = {"SendMessageBatch": "sqs:SendMessage"}
-"""Operations that require another action.
-
-Source: the SQS developer guide, "Amazon SQS API permissions: Actions and resource reference".
-"""
-TRANSACTED = {
-    "ConditionCheck": "dynamodb:ConditionCheckItem",
-    "Delete": "dynamodb:DeleteItem",
-    "Put": "dynamodb:PutItem",
-    "Update": "dynamodb:UpdateItem",
-}
-"""The actions that a transaction requires for its writes.
-
-Source: the DynamoDB developer guide, "Using IAM with DynamoDB transactions".
-"""
-
-
-def lambdas_own(function: str) -> set[Right]:
-    """Return the rights that Lambda itself needs: to read the function's events and write its log.
-
-    Sources: the SQS developer guide, "Configuring an Amazon SQS queue to trigger an AWS Lambda
-    function"; the DynamoDB developer guide, "IAM policy to allow an AWS Lambda function to access
-    DynamoDB stream records"; the Lambda developer guide, "Sending Lambda function logs to
-    CloudWatch Logs". The stack makes the log group, so the function does not have to.
-    """
-    own = {(f"logs:{name}", f"{LOG}{function}:*") for name in ("CreateLogStream", "PutLogEvents")}
-    if queue := CONSUMED.get(function):
-        receiving = ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
-        own |= {(f"sqs:{name}", queue) for name in receiving}
-    if function in {"fold_views", "archive_entries"}:
-        reading = ("DescribeStream", "GetRecords", "GetShardIterator")
-        own |= {(f"dynamodb:{name}", STREAM) for name in reading}
-        own.add(("dynamodb:ListStreams", STREAMS))
-    return own
-
-
-def statements(function: str, **truths: bool) -> list[dict[str, Any]]:
-    """Return the statements of a policy, by default with all features and queues of events."""
-    written = json.loads(Folder().policy(function).read_text())
-    decided = {**ALL_FEATURES, "IsRestored": False, "HasEventQueues": True, **truths}
-    chosen = choose(written, decided)
-    assert {part["Effect"] for part in chosen["Statement"]} == {"Allow"}
-    return list(chosen["Statement"])
-
-
-def resource_of(statement: Mapping[str, Any]) -> str:
-    match statement["Resource"]:
-        case {"Fn::GetAtt": [str(name), str(attribute)]}:
-            return f"{name}.{attribute}"
-        case {"Fn::Sub": str(text)} | {"Ref": str(text)}:
-            return text
-    raise AssertionError(f"a policy must name its resource, not {statement['Resource']!r}")
-
-
-def leading_keys(statement: Mapping[str, Any]) -> list[str]:
-    """Return the patterns of partition keys that a statement covers; none if it is about no items.
-
-    A request may have several keys, and all of them must match. Source: the DynamoDB developer
-    guide, "Using IAM policy conditions for fine-grained access control".
-    """
-    match statement.get("Condition"):
-        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [*patterns]}}:
-            return patterns
-    assert resource_of(statement) not in {TABLE, INDEX, RESTORED}, "it must name the keys"
-    return []
-
-
-def rights(function: str, **truths: bool) -> set[Right]:
-    """Return the rights that a policy grants: each action with each resource."""
-    return {
-        (action, resource_of(statement))
-        for statement in statements(function, **truths)
-        for action in statement["Action"]
-    }
-
-
-def kinds_of_items(function: str, **truths: bool) -> set[Keys]:
-    return {
-        (resource_of(statement), keys)
-        for statement in statements(function, **truths)
-        for keys in leading_keys(statement)
-    }
-
-
-# ---- the requests of the handlers
-
-NOBODY_LISTENS = "https://127.0.0.1:9/"
-"""The port of the discard protocol, which no machine serves any more."""
-SETTINGS = Settings(
-    webhook_secrets=(signing.new_secret(),),
-    webhook_allow="127.0.0.0/8",
-    event_queues={"orders": "its URL, once it has one"},
-    retry_seconds=(5,),
-)
-"""Two attempts for each event."""
-
-
-@dataclass(frozen=True)
-class Used:
-    """The rights and the keys that each function uses, and the routes that were called."""
-
-    rights: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
-    keys: dict[str, set[Keys]] = field(default_factory=lambda: defaultdict(set))
-    routes: set[tuple[str, str]] = field(default_factory=set)
-
-    def add(self, other: Used) -> None:
-        """Add what the functions use on other paths."""
-        for name in FUNCTIONS:
-            self.rights[name].update(other.rights[name])
-            self.keys[name].update(other.keys[name])
-        self.routes.update(other.routes)
-
-
-@dataclass
-class Aws:
-    """The functions over a deployed table, its queues and its archive, with their requests."""
-
-    clients: Mapping[str, Any]
-    urls: Mapping[str, str]
-    has_get_views: bool
-    """Whether `get_views` answers its routes, as in the one stack."""
-    used: Used = field(default_factory=Used)
-    running: str = ""
-    now: float = NOW
-
-    def __post_init__(self) -> None:
-        self.stream = create_table(self.clients["dynamodb"], "vu-mi")
-        self.table = DynamoTable(self.clients["dynamodb"], "vu-mi")
-        queues = {name: SqsQueue(self.clients["sqs"], url) for name, url in self.urls.items()}
-        self.host = Host()
-        self.resources = GivenResources(
-            self.table,
-            ViewMessages(queues[QUEUE]),
-            queues[DELIVERY_QUEUE],
-            queues[DISTRIBUTION_QUEUE],
-            S3Archive(self.clients["s3"], BUCKET),
-            SETTINGS,
-            lambda: self.now,
-            bans=TimedBans(lambda: self.table, lambda: self.now),
-            sender=sender_of(SETTINGS),
-            fetcher=self.host,
-            resolver=socket.getaddrinfo,
-            webhooks=EventSchedule(lambda: queues[DELIVERY_QUEUE], lambda: self.now),
-            event_queues={"orders": queues[EVENT_QUEUES]},
-        )
-        places = {"vu-mi": TABLE, BUCKET: ARCHIVE, **PUBLIC}
-        self.called = {url: queue for queue, url in self.urls.items()} | places
-        for client in self.clients.values():
-            client.meta.events.register("provide-client-params", self._note)
-
-    def _note(self, params: Mapping[str, Any], model: Any, **_: object) -> None:
-        if not self.running:
-            return
-        service = model.service_model.service_name
-        [where] = {self.called[name] for name in names_in(params)}
-        assert service != "s3" or params["Key"].startswith("journal/")
-        if "IndexName" in params:
-            where = f"${{Table.Arn}}/index/{params['IndexName']}"
-        found = {(action, where) for action in actions(service, model.name, params)}
-        self.used.rights[self.running] |= found
-        if service == "dynamodb":
-            self.used.keys[self.running] |= {(where, pattern(key)) for key in partitions(params)}
-
-    @contextmanager
-    def noting(self, function: str) -> Iterator[None]:
-        self.running = function
-        yield
-        self.running = ""
-
-    def run(self, function: str, event: object) -> Any:
-        """Run a consumer or the sweep."""
-        with self.noting(function):
-            return getattr(consumers, function)(event, None)
-
-    def call(
-        self,
-        route: str,
-        body: object = None,
-        secret: str = "",
-        user: str = "",
-        query: Mapping[str, str | list[str]] | None = None,
-        **ids: str,
-    ) -> Any:
-        """Send a request, which the authorizer has admitted; return the body of the response."""
-        method, path = route.split()
-        self.used.routes.add((method, path))
-        if self.has_get_views and get_views.TABLE.find(path):
-            raw = urlencode(query or {}, doseq=True)
-            asked = events.http_api_event(path, method, rawQueryString=raw)
-            with self.noting("get_views"):
-                answer = get_views.handler(asked, None)
-        else:
-            given = parse_qs(urlencode(query or {}, doseq=True))
-            event = events.http_event(given, method, path)
-            caller = Caller(Role.USER, user) if user else Caller(Role.OPERATOR)
-            event["requestContext"]["authorizer"] = caller.fields
-            event["pathParameters"] = ids
-            event["headers"] = {"Authorization": f"Bearer {secret}"} if secret else {}
-            event["body"] = "" if body is None else json.dumps(body)
-            with self.noting("api_handler"):
-                answer = app(event, None)
-        is_json = answer["body"].startswith("{")
-        return json.loads(answer["body"]) if is_json else answer["body"]
-
-    def view(self, badge_id: str, **query: str) -> None:
-        self.call("GET /api/v1/views", query={"id": badge_id, **query})
-
-    def own(self, method: str, badge_id: str, secret: str, **fields: Any) -> None:
-        """Send a request of an owner, who gives the id in the query, and then in the path."""
-        query = {"id": badge_id}
-        self.call(f"{method} /api/v1/badges", fields, secret, query=query)
-        path = f"{method} /api/v1/badges/{{badge_id}}"
-        self.call(path, fields, secret, badge_id=fields.get("rename", badge_id))
-
-    def claim(self, badge_id: str, **fields: Any) -> Any:
-        return self.call("POST /api/v1/badges", {"id": badge_id, **fields})
-
-    def accept(self, event_id: str, target: object, at: float = NOW) -> None:
-        body = {"id": event_id, "at": at, "target": target, "payload": "hello"}
-        self.call("POST /api/v1/events", body)
-
-    def distribute(self) -> None:
-        url = self.urls[DISTRIBUTION_QUEUE]
-        received = self.clients["sqs"].receive_message(QueueUrl=url, MaxNumberOfMessages=10)
-        for one in received["Messages"]:
-            self.run("distribute_events", events.sqs_event({"group": one["Body"]}))
-
-    def deliver(self, *event_ids: str) -> None:
-        """Deliver events, each alone, because moto does not support threads."""
-        for event_id in event_ids:
-            self.run("deliver_events", events.sqs_event({"event": message(event_id)}))
-
-    def put(self, *views: View) -> None:
-        """Deliver a batch of views and a malformed message."""
-        bodies = [*(view.to_message() for view in views), "{"]
-        self.run("put_views", events.sqs_event({f"m-{n}": body for n, body in enumerate(bodies)}))
-
-    def fold(self, *badge_ids: str, mark: int = MARK) -> None:
-        """Deliver the removals of the markers of these badges' windows."""
-        markers = [keys.marker(badge_id, mark) for badge_id in badge_ids]
-        records = [events.removal(n, *one, arn=self.stream) for n, one in enumerate(markers, 1)]
-        self.run("fold_views", events.stream_event(records))
-
-
-def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]:
-    """Return the actions that a request requires."""
-    if operation == "TransactWriteItems":
-        return {TRANSACTED[kind] for item in params["TransactItems"] for kind in item}
-    if operation in BATCHES:
-        return {BATCHES[operation]}
-    assert f"{service}:{operation}" in SINGLE, f"no action is known for {operation}"
-    return {f"{service}:{operation}"}
-
-
-def partitions(params: Mapping[str, Any]) -> Iterator[str]:
-    """Return the partition keys in a request to DynamoDB; a query of the index has the index's."""
-    match params:
-        case {"TransactItems": [*items]}:
-            for item in items:
-                yield from (key for write in item.values() for key in partitions(write))
-        case {"RequestItems": {"vu-mi": {"Keys": [*found]}}}:
-            yield from (key["PK"]["S"] for key in found)
-        case {"RequestItems": {"vu-mi": [*requests]}}:
-            yield from (request["PutRequest"]["Item"]["PK"]["S"] for request in requests)
-        case {"Key": {"PK": {"S": str(key)}}} | {"Item": {"PK": {"S": str(key)}}}:
-            yield key
-        case {"IndexName": _, "ExpressionAttributeValues": {":batch": {"S": str(key)}}}:
-            yield key
-        case {"KeyConditionExpression": _, "ExpressionAttributeValues": {":pk": {"S": str(key)}}}:
-            yield key
-        case _:
-            raise AssertionError(f"a request must name its partition key: {params}")
-
-
-def pattern(key: str) -> str:
-    """Return the pattern of a kind of items: their keys up to the first `#`, or the whole key."""
-    kind, separator, _ = key.partition("#")
-    return f"{kind}#*" if separator else kind
-
-
-NAMED_BY = ("TableName", "QueueUrl", "Bucket", "FunctionName")
-
-
-def names_in(params: Mapping[str, Any]) -> Iterator[str]:
-    """Return the tables, queues, buckets and functions in a request."""
-    yield from (params[name] for name in NAMED_BY if name in params)
-    yield from params.get("RequestItems", ())
-    for item in params.get("TransactItems", ()):
-        yield from (write["TableName"] for write in item.values())
 
 
 def views(count: int, badge_id: str = "a", age: float = 0, **flags: bool) -> list[View]:
@@ -624,8 +284,6 @@ def refuse_batches(aws: Aws) -> None:
     aws.view("refused")
 
 
-Path: TypeAlias = Callable[[Aws], None]
-
 OF_VIEWS = (
     pause_on_every_path,
     own_on_every_path,
@@ -642,61 +300,16 @@ OF_EVENTS = (
 OF_WALLETS = (move_money_on_every_path, archive_on_every_path)
 
 
-def create_functions(clients: Mapping[str, Any]) -> None:
-    """Create the functions that the public reaches, with nothing in them."""
-    role = clients["iam"].create_role(RoleName="public", AssumeRolePolicyDocument="{}")["Role"]
-    for name in PUBLIC:
-        clients["lambda"].create_function(
-            FunctionName=name,
-            Runtime="python3.13",
-            Role=role["Arn"],
-            Handler="none",
-            Code={"ZipFile": b""},
-        )
-
-
-def walk(*paths: Path, has_get_views: bool = False) -> dict[Path, Used]:
-    """Walk paths of a new deployment; return the requests of its functions on each path."""
-    with ExitStack() as stack:
-        stack.enter_context(mock_aws())
-        clients = {
-            name: stack.enter_context(closing(aws_client(name)))
-            for name in ("dynamodb", "sqs", "s3", "lambda", "iam")
-        }
-        clients["s3"].create_bucket(Bucket=BUCKET)
-        create_functions(clients)
-        names = {queue: queue.replace(".", "-") for queue in QUEUES}
-        create = clients["sqs"].create_queue
-        urls = {queue: create(QueueName=name)["QueueUrl"] for queue, name in names.items()}
-        aws = Aws(clients, urls, has_get_views)
-        stack.callback(resources.use, None)
-        resources.use(aws.resources)
-        by_path = {}
-        for path in (*paths, refuse_batches):
-            aws.now = NOW
-            aws.used = by_path[path] = Used()
-            path(aws)
-    return by_path
-
-
-def together(by_path: Mapping[Path, Used], *paths: Path) -> Used:
-    """Return the requests on some of the walked paths."""
-    used = Used()
-    for path in paths:
-        used.add(by_path[path])
-    return used
-
-
 @pytest.fixture(scope="module")
 def by_path() -> dict[Path, Used]:
     """Return the requests of Chalice's functions on each path."""
-    return walk(*OF_WALLETS, *OF_EVENTS, *OF_VIEWS)
+    return walk(*OF_WALLETS, *OF_EVENTS, *OF_VIEWS, refuse_batches)
 
 
 @pytest.fixture(scope="module")
 def used(by_path: dict[Path, Used]) -> Used:
     """Return the requests of Chalice's functions, and of `get_views` from the one stack."""
-    apart = walk(*OF_VIEWS, has_get_views=True)
+    apart = walk(*OF_VIEWS, refuse_batches, has_get_views=True)
     all_used, name = together(by_path, *by_path), "get_views"
     of_get_views = together(apart, *apart)
     all_used.rights[name] = of_get_views.rights[name]

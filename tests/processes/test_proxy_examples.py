@@ -187,7 +187,6 @@ def killed_on_a_unix_socket(folder: Path) -> Iterator[str]:
 DOWN: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
     "port": lambda _: nullcontext(f"127.0.0.1:{free_port()}"),
     "dying": lambda _: dying(),
-    "no socket": lambda folder: nullcontext(f"unix:{folder}/socket"),
     "socket": killed_on_a_unix_socket,
 }
 

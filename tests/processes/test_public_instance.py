@@ -5,20 +5,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
+from datetime import UTC, datetime
 from pathlib import Path
 
 from chaos.faults.clock import OffsetClock
 from simulation import server_process
-from simulation.attacks import BUSY, SOURCES, Attack
+from simulation.attacks import BUSY, Attack
 from simulation.server_process import killed
 from tests.processes.programs import until
-from tests.processes.server import Server, create_token, run, running
+from tests.processes.server import Server, run, running
 from vumi.storage.database import FILE
 from vumi.storage.file_sizes import FREE_PAGES
 
-SAID = "no new badges here"
 WEDNESDAY = datetime(2031, 5, 14, 9, 30, tzinfo=UTC)
 """A day in the middle of its week and of its month, later than the machine's clock."""
 FLOOD = 1_500
@@ -36,38 +34,6 @@ def left(server: Server) -> dict[str, float]:
     return {line.split('"')[1]: float(line.split()[-1]) for line in found}
 
 
-def test_a_ban_of_the_command_holds_from_the_next_request_and_tells_what_it_hid(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path) as server:
-        server.visit("spam/x", 3)
-        assert run(tmp_path, "ban", "spam/*", "--reason", "spam")[0] == 0
-        assert views(server, "spam/x") == "not counted here"
-        token = create_token(tmp_path, "admin")
-        listed = server.ask("GET", "/api/v1/bans", token=token)[1]["bans"]
-        assert [(one["by"], one["reason"]) for one in listed] == [("vumi ban", "spam")]
-        assert run(tmp_path, "unban", "spam/*")[0] == 0
-        assert server.peek("spam/x") == 3
-        assert server.ask("PUT", "/api/v1/bans?pattern=spam/x", {}, token)[1]["by"] == "admin"
-        assert views(server, "spam/x") == "not counted here"
-
-
-def test_the_number_of_badges_is_known_after_a_kill_and_deletes_make_place(tmp_path: Path) -> None:
-    limits = {"MAX_BADGES": "2", "CLIENT_NEW_IDS_PER_DAY": "9"}
-    with running(tmp_path, **limits) as server:
-        assert [views(server, one) for one in "aba"] == ["0", "0", "1"]
-        assert views(server, "c") == SAID
-        assert left(server)["badges"] == 0
-        assert left(server)["new_id_a_day"] == 6, "the third one was counted, and refused"
-        server.kill()
-    with running(tmp_path, **limits) as server:
-        assert (views(server, "a"), views(server, "c")) == ("2", SAID)
-    assert run(tmp_path, "delete", "b", "--yes")[0] == 0
-    with running(tmp_path, **limits) as server:
-        assert left(server)["badges"] == 1
-        assert [views(server, one) for one in "cd"] == ["0", SAID]
-
-
 @contextmanager
 def running_at(
     folder: Path, now: datetime, **settings: str
@@ -78,43 +44,6 @@ def running_at(
     program = ("chaos.driver.launch", str(folder / "clock"), str(folder / "crash"))
     with killed(server_process.start(folder / "data", program, settings)) as process:
         yield Server(process), clock
-
-
-def wait_for_end(server: Server) -> None:
-    """Wait until the server has answered all that an attacker left behind."""
-    source = (SOURCES[0], 0)
-    with closing(HTTPConnection(server.host, server.port, source_address=source)) as last:
-        last.request("GET", "/healthz")
-        assert last.getresponse().status == 200
-
-
-def test_a_burst_on_one_id_is_removed_from_the_count_the_history_and_the_periods(
-    tmp_path: Path,
-) -> None:
-    burst, later = WEDNESDAY + timedelta(days=1), WEDNESDAY + timedelta(days=1, hours=1)
-    with running_at(tmp_path, WEDNESDAY) as (server, clock):
-        server.visit("burst", 2)
-        clock.jump(burst.timestamp() - clock())
-        with Attack(server.host, server.port, f"{BUSY} connections: a burst on one id", 1).start():
-            server.visit("other", 5)
-        wait_for_end(server)
-        assert server.peek("burst") > 500
-        clock.jump(later.timestamp() - clock())
-        server.visit("burst", 3)
-        hours = ("--from", f"{burst:%Y-%m-%dT%H:00Z}", "--to", f"{later:%Y-%m-%dT%H:00Z}")
-        command = ("remove-views", "burst", *hours, "--yes")
-        until(lambda: run(tmp_path / "data", *command)[0] == 0, "the hour is folded and removed")
-        asked = {"burst": ("total", "today", "week", "month", "year"), "other": ("total",)}
-        assert {
-            badge_id: [server.badge(badge_id, f"&peek=1&show={show}")["message"] for show in shows]
-            for badge_id, shows in asked.items()
-        } == {"burst": ["5", "3", "5", "5", "5"], "other": ["5"]}
-        path = "/api/v1/views/history?id=burst&days=2&by=hour"
-        history = server.ask("GET", path)[1]["views"]
-        assert {one["hour"]: one["views"] for one in history if one["views"]} == {
-            f"{WEDNESDAY:%Y-%m-%dT%H:00Z}": 2,
-            f"{later:%Y-%m-%dT%H:00Z}": 3,
-        }
 
 
 def in_file(folder: Path, sql: str) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from tests.processes.test_proxy_examples import COMMANDS, SITE, Site, proxied
 
 CLIENTS = 8
 RESTARTS = 3
-VIEWS_BETWEEN = 300
+VIEWS_BETWEEN = 100
 """The views before each restart, and after the last one."""
 SERVE = "export LISTEN_PID=$$ LISTEN_FDS=1; exec 3<&{0} {0}<&-; exec {1} -m vumi serve"
 

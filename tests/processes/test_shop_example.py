@@ -16,12 +16,10 @@ from uuid import UUID
 from shop import Shop
 from wallets import Wallets
 
-from simulation.environment import ROOT
 from tests.loopback import SilentHandler, serving
 from tests.processes.programs import PATIENCE_SECONDS
 from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
 
-EXAMPLE = ROOT / "examples" / "shop"
 FAULTS = ("cut before", "cut after", "cut within", "503", "429", "502 after")
 SEED = 1
 KILL_AT = 60

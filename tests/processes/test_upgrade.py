@@ -21,7 +21,6 @@ from vumi.storage.file_format import VERSION
 
 LATER = f"{VERSION + 1:04}_colors.sql"
 COPY = f"{FILE}.format-{VERSION}"
-OLDER = f"the file has format {VERSION}, this program knows {VERSION + 1}: `vumi serve` migrates"
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +76,6 @@ def version(folder: Path) -> int:
     return int(number)
 
 
-@pytest.mark.parametrize(
-    "command", [("check",), ("backup", "copy"), ("export", "all.jsonl"), ("list",)]
-)
-def test_a_command_refuses_an_older_file_and_says_how_to_migrate_it(
-    later: Path, folder: Path, command: tuple[str, ...]
-) -> None:
-    before = (folder / FILE).read_bytes()
-    name, *paths = command
-    status, out, err = run(later, folder, name, *(str(folder.parent / path) for path in paths))
-    assert status
-    assert OLDER in out + err
-    assert (folder / FILE).read_bytes() == before
-    assert not (folder.parent / "copy").exists()
-
-
 def test_the_server_migrates_an_older_file_and_keeps_a_copy_of_it(
     later: Path, folder: Path
 ) -> None:
@@ -123,16 +107,3 @@ def test_a_backup_of_an_older_file_is_migrated_when_it_is_restored(
     assert {path.name for path in data.iterdir()} == {FILE, "secrets.json"}
     with serving(later, data) as server:
         assert server.peek("a") == 3
-
-
-def test_a_backup_of_a_newer_file_is_not_restored(
-    later: Path, folder: Path, tmp_path: Path
-) -> None:
-    backup, data = tmp_path / "backup", tmp_path / "restored"
-    with serving(later, folder) as server:
-        server.stop()
-    assert run(later, folder, "backup", str(backup))[0] == 0
-    status, _, err = run(ROOT, data, "restore", str(backup))
-    assert status == 1
-    assert f"was not restored, and {data} is as it was: the file has format {VERSION + 1}" in err
-    assert not data.exists()

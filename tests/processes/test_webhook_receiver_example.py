@@ -100,20 +100,6 @@ def test_an_event_is_accepted_at_its_first_attempt_and_handled(
     assert (event["status"], attempt["status"]) == ("SUCCESS", STORED)
 
 
-def test_a_repetition_is_acknowledged_and_not_handled_again(receiver: Receiver) -> None:
-    assert [receiver.sign("twice", age=age) for age in (60, 0)] == [STORED, STORED]
-    assert receiver.sign("after") == STORED
-    assert [receiver.line(), receiver.line()] == ['twice: {"n": 1}', 'after: {"n": 1}']
-
-
-def test_both_secrets_are_valid_while_they_are_changed(receiver: Receiver) -> None:
-    """Or the sender signs with two, of which the receiver knows one."""
-    assert receiver.sign("by-the-old-one", OLD) == STORED
-    two = Signer([new_secret(), NEW]).headers("by-two", int(time.time()), BODY)
-    assert receiver.post(two) == STORED
-    assert [receiver.line(), receiver.line()] == ['by-the-old-one: {"n": 1}', 'by-two: {"n": 1}']
-
-
 def test_what_is_forged_old_or_malformed_is_refused_and_not_handled(receiver: Receiver) -> None:
     now = int(time.time())
     signed = Signer([NEW]).headers("forged", now, BODY)

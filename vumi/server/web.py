@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import resource
 import socket
 import sys
@@ -85,6 +86,8 @@ class WebServer:
         `on_ready` is called when connections are accepted.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
+        gc.collect()
+        gc.freeze()  # a full collection of what lives as long as the process would take 25 ms
         with asyncio.Runner(loop_factory=SharedWakeLoop) as runner:
             self._loop = runner.get_loop()
             runner.run(self._serve(on_ready))

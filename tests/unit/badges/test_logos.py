@@ -17,15 +17,8 @@ from chalicelib.badges.svg_styles import STYLES
 from tests.logos import LICENCES, OF_PACKAGE, WANTED
 
 MAX_DATA = 200_000
-COMMON_COLORS = ("fcfcfc", "black", "white", "navy", "purple", "teal", "gold", "tomato", "skyblue")
-"""Common backgrounds besides those that shields.io names: the button of `social`, and others."""
 GREY, WHITE = "#555555", "#fcfcfc"
 """The backgrounds of a logo on shields.io: in most styles, and in `social`."""
-
-
-def test_the_logos_most_used_in_readmes_are_included() -> None:
-    wanted = ("github", "gitlab", "python", "javascript", "react", "docker", "go", "linux", "kofi")
-    assert None not in map(logos.find, wanted)
 
 
 @pytest.mark.parametrize(
@@ -138,15 +131,6 @@ def test_a_colour_is_that_of_shields_where_it_is_visible(
     color: str, background: str, fill: str
 ) -> None:
     assert Logo(color, "").fill_on(background) == fill
-
-
-@pytest.mark.parametrize("background", sorted({*colors.SHIELDS.split()[::2], *COMMON_COLORS}))
-def test_every_logo_is_visible_on_every_common_colour(background: str) -> None:
-    color = colors.parse(background)
-    for name in logos.names():
-        logo = logos.find(name)
-        assert logo is not None
-        assert colors.contrast(logo.fill_on(color), color) >= logos.VISIBLE
 
 
 @given(st.binary(min_size=3, max_size=3), st.binary(min_size=3, max_size=3))

@@ -13,7 +13,7 @@ from chaos.checker.verdict import CLEAN, Verdict, check
 from chaos.driver.fault_plan import Fault
 from chaos.driver.machine import Survived
 from chaos.driver.visitors import HUNG
-from chaos.fuzz.bad_input import Tried
+from chaos.fuzz import Tried
 from chaos.report import report
 from simulation.report import Report
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chalicelib.counting import keys
 from chalicelib.counting.folding import MAX_VIEWS, TRIES, BadgeFold
-from chalicelib.counting.summary import read
-from chalicelib.counting.view import View
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, Value, number
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once, raising
+from simulation.tables import FaultyTable, once
 from simulation.views import (
     AT_NOON,
     BADGE,
@@ -37,7 +33,6 @@ from simulation.views import (
     ulid,
     view,
 )
-from tests.profile import cases
 
 TODAY = "2026-03-14"
 MARK: WholeSeconds = int(NOON) + 300
@@ -349,66 +344,3 @@ def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
 
 
 # ---- any history
-
-
-class Crash(BaseException):
-    """The process is gone; no code of its own runs any more."""
-
-
-def at_write(place: int, failure: BaseException) -> Callable[[object], None]:
-    """Return what raises at one write, counted from 0, and at no other."""
-    places = iter(range(999))
-
-    def step(_: object) -> None:
-        if next(places) == place:
-            raise failure
-
-    return step
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["view", "fold", "lost", "dies before", "dies after"]),
-        st.integers(min_value=1, max_value=40_000_000),
-        st.integers(min_value=0, max_value=3),
-    ),
-    max_size=30,
-)
-
-
-@settings(max_examples=cases(50))
-@given(STEPS)
-def test_any_folds_of_any_views_count_each_view_once_and_show_it_always(
-    steps: list[tuple[str, int, int]],
-) -> None:
-    """Milliseconds pass, views are put young, and folds fail before or after any write."""
-    table = MemoryTable()
-    now, taken = AT_NOON, 0
-    for step, passed, write in steps:
-        now += passed
-        if step == "view":
-            assert store(table, View(BADGE, ulid(now)), now=now / 1000) == {}
-            taken += 1
-        else:
-            fold_under(step, write, table, now / 1000)
-        assert shown(table) == taken
-    assert fold(table, now / 1000 + 1_000) >= 0
-    assert summary(table).get("count", 0) == taken
-    finished = sum(number(day, "views") for day in days(table).values())
-    assert finished + read(table, BADGE).today.views == taken
-
-
-def fold_under(fate: str, write: int, table: MemoryTable, now: float) -> None:
-    """Fold a badge, one of whose writes meets a fate."""
-    failure = UnavailableError(fate) if fate == "lost" else Crash()
-    step, nothing = at_write(write, failure), raising()
-    after = fate in {"lost", "dies after"}
-    faulty = FaultyTable(
-        table,
-        before_write=nothing if after or fate == "fold" else step,
-        after_write=step if after else nothing,
-    )
-    try:
-        fold(faulty, now)
-    except (UnavailableError, Crash):
-        return

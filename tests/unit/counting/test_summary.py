@@ -140,16 +140,6 @@ def test_a_write_removes_the_named_attributes_and_the_ttl_of_a_tombstone(
     assert summary(table)["ttl"] == 9
 
 
-def test_views_of_a_new_day_finish_the_day_before(table: SqliteTable) -> None:
-    """The finished day is stored as the summary has it, of the life and version it has."""
-    before = stored(table, count=9, today={"day": TODAY, "h12": 2}, version=6, reset=3)
-    write(table, before.finished_day(in_hour(5, TOMORROW)))
-    write(table, before.add_views(NOON, in_hour(5, TOMORROW)))
-    assert days(table) == {TODAY: {"views": 2, "h12": 2, "version": 6, "reset": 3}}
-    after = summary(table)
-    assert (after["count"], after["today"]) == (14, {"day": "2026-03-15", "h00": 5})
-
-
 @pytest.mark.parametrize(("there", "is_stored"), [(None, True), (5, True), (6, True), (7, False)])
 def test_a_finished_day_never_replaces_that_of_a_later_version(
     table: SqliteTable, there: int | None, *, is_stored: bool

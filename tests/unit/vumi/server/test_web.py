@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import http.client
 import json
 import re
@@ -90,6 +91,12 @@ def ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, Any]:
     connection.request("GET", path)
     response = connection.getresponse()
     return response.status, json.loads(response.read())
+
+
+def test_collections_leave_out_what_lives_as_long_as_the_server(small: Small) -> None:
+    gc.unfreeze()
+    with serving(small):
+        assert gc.get_freeze_count() > 0
 
 
 def get(target: str, more: str = "") -> bytes:

@@ -17,12 +17,6 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_object_is_a_file_of_its_name(tmp_path: Path) -> None:
-    FolderArchive(tmp_path / "archive").put(NAME, b"whole")
-    assert (tmp_path / "archive" / NAME).read_bytes() == b"whole"
-    assert files(tmp_path) == {f"archive/{NAME}"}
-
-
 def test_an_unfinished_object_of_a_killed_process_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / UNFINISHED).write_bytes(b"half of something much longer than what comes now")
     FolderArchive(tmp_path).put(NAME, b"whole")

@@ -79,23 +79,6 @@ def raise_at_once(_: sqlite3.Connection) -> None:
     raise OddError("nothing changed")
 
 
-def test_free_running_threads_each_get_their_own_result_and_lose_nothing(bench: Bench) -> None:
-    results: dict[int, list[str]] = {}
-
-    def work(worker: int) -> None:
-        results[worker] = [bench.writer.run(insert(f"{worker}-{turn:02}")) for turn in range(25)]
-
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-
-    expected = {worker: [f"{worker}-{turn:02}" for turn in range(25)] for worker in range(8)}
-    assert results == expected
-    assert bench.committed() == sorted(name for names in expected.values() for name in names)
-
-
 def test_waiters_get_the_lock_in_the_order_in_which_they_came() -> None:
     """The thread that has it can't take it again before them."""
     lock, order = FairLock(), list[int]()

@@ -1,16 +1,10 @@
-"""The SQLite file: opened, refused, full, locked, and killed during writes."""
+"""The SQLite file: opened, refused, full, locked and broken."""
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +20,6 @@ from vumi.storage.database import PARTS_AT_ONCE, WAL_PAGES, CorruptFileError, Da
 from vumi.storage.file_format import VERSION
 from vumi.storage.table import SqliteTable
 
-ROOT = Path(__file__).parents[4]
 BIG = "b" * 1_000_000
 
 
@@ -53,13 +46,6 @@ def number(table: SqliteTable, key: Key) -> object:
     return item and item["n"]
 
 
-def test_a_new_file_is_made_with_its_format(path: Path, database: Database) -> None:
-    assert path.exists()
-    assert pragma(database, "user_version") == VERSION
-    names = {name for (name,) in database.read("SELECT name FROM sqlite_schema")}
-    assert {"items", "changes", "checkpoints", "messages", "stream"} <= names
-
-
 def test_what_is_written_is_on_the_disk_before_it_is_acknowledged(database: Database) -> None:
     """sqlite.org, "PRAGMA synchronous": 2 is FULL, which syncs the WAL at every commit."""
     assert pragma(database, "journal_mode") == "wal"
@@ -74,10 +60,6 @@ def test_a_commit_copies_few_pages_of_the_log_to_the_file(
     for n in range(2 * WAL_PAGES):
         table.write(Put({"PK": "p", "SK": f"{n:04}", "text": "x" * page}))
     assert path.with_name(path.name + "-wal").stat().st_size < 1.5 * WAL_PAGES * page
-
-
-def test_a_new_file_has_a_clock_at_its_beginning(database: Database) -> None:
-    assert database.read("SELECT highest FROM clock") == [(0.0,)]
 
 
 def test_a_stream_label_is_a_time_as_dynamodb_writes_it(database: Database) -> None:
@@ -105,22 +87,6 @@ def test_a_closed_file_is_one_file_again(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
-    newer = sqlite3.connect(path)
-    newer.execute(f"PRAGMA user_version = {VERSION + 1}")
-    newer.close()
-
-    with pytest.raises(StorageRefusedError) as refused:
-        Database(path)
-
-    assert str(refused.value) == (
-        f"the file has format {VERSION + 1}, this program knows {VERSION}: run a newer vu-mi"
-    )
-    unchanged = sqlite3.connect(path)
-    assert unchanged.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
-    unchanged.close()
-
-
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
     content = b"This is a diary, and no database at all.\n" * 100
     path.write_bytes(content)
@@ -136,29 +102,15 @@ def test_a_folder_that_is_missing_is_unavailable(tmp_path: Path) -> None:
         Database(tmp_path / "missing" / "file.sqlite3")
 
 
-def test_a_full_disk_is_unavailable_and_changes_nothing(
-    database: Database, table: SqliteTable
-) -> None:
-    fill_disk(database)
-
-    with pytest.raises(UnavailableError, match="database or disk is full"):
-        table.write(
-            Put({"PK": "p", "SK": "small"}),
-            Put({"PK": "p", "SK": "big", "note": BIG}),
-        )
-
-    assert table.query("p", limit=10) == []
-
-
 def test_a_full_disk_is_still_read_and_written_to_once_it_has_space(
     database: Database, table: SqliteTable
 ) -> None:
     big: Item = {"PK": "p", "SK": "big", "note": BIG}
     table.put_all([{"PK": "p", "SK": "s"}])
     fill_disk(database)
-    with pytest.raises(UnavailableError):
-        table.put_all([big])
-    assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s"}
+    with pytest.raises(UnavailableError, match="database or disk is full"):
+        table.write(Put({"PK": "p", "SK": "small"}), Put(big))
+    assert table.query("p", limit=10) == [{"PK": "p", "SK": "s"}]
 
     pragma(database, "max_page_count = 1000000")
     table.put_all([big])
@@ -180,13 +132,6 @@ def test_a_locked_file_is_unavailable_and_works_once_it_is_free(
     other.close()
     table.put_all([{"PK": "p", "SK": "s"}])
     assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s"}
-
-
-def test_a_wrong_statement_is_refused(database: Database) -> None:
-    with pytest.raises(StorageRefusedError, match="no such table: absent"):
-        database.read("SELECT * FROM absent")
-    with pytest.raises(StorageRefusedError, match="no such table: absent"):
-        database.write(lambda connection: connection.execute("DELETE FROM absent"))
 
 
 @pytest.mark.parametrize(
@@ -332,32 +277,6 @@ def test_only_the_thread_in_one_commit_sees_its_writes(path: Path) -> None:
     database.close()
 
 
-def test_in_one_commit_makes_one_commit_of_many_writes(
-    database: Database, table: SqliteTable
-) -> None:
-    statements = watch(database)
-
-    def work() -> None:
-        for place in range(10):
-            table.put_all([{"PK": "p", "SK": str(place)}])
-
-    database.in_one_commit(work)
-
-    assert table.count("p", limit=100) == 10
-    assert statements.count("COMMIT") == 1
-
-
-def test_in_one_commit_is_all_or_nothing(database: Database, table: SqliteTable) -> None:
-    def work() -> None:
-        table.put_all([{"PK": "p", "SK": "s"}])
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        database.in_one_commit(work)
-
-    assert table.get(Key("p", "s")) is None
-
-
 def test_in_one_commit_only_a_transaction_of_several_writes_needs_a_savepoint(
     database: Database, table: SqliteTable
 ) -> None:
@@ -393,30 +312,6 @@ def test_after_in_one_commit_each_write_has_its_own_commit_again(
     assert table.count("p", limit=10) == 2
 
 
-def test_a_full_disk_in_one_commit_leaves_nothing_half_done(
-    database: Database, table: SqliteTable
-) -> None:
-    fill_disk(database)
-
-    def work() -> str:
-        table.put_all([{"PK": "p", "SK": "before"}])
-        with pytest.raises(UnavailableError, match="full"):
-            table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
-        with pytest.raises(StorageError):
-            table.put_all([{"PK": "p", "SK": "after"}])
-        return "all is well"
-
-    with pytest.raises(StorageError):
-        database.in_one_commit(work)
-
-    assert table.query("p", limit=10) == []
-
-
-def test_each_returns_results_in_the_order_of_the_parts(database: Database) -> None:
-    assert database.map_in_commits(lambda part: part * 2, [3, 1, 2]) == [6, 2, 4]
-    assert database.map_in_commits(lambda part: part * 2, []) == []
-
-
 def test_each_commits_a_hundred_parts_together(database: Database, table: SqliteTable) -> None:
     statements = watch(database)
     parts = range(2 * PARTS_AT_ONCE + 1)
@@ -425,14 +320,11 @@ def test_each_commits_a_hundred_parts_together(database: Database, table: Sqlite
         table.put_all([{"PK": "p", "SK": f"{part:03}"}])
         return part
 
-    assert database.map_in_commits(work, parts) == list(parts)
+    assert database.map_in_commits(work, iter(parts)) == list(parts)
+    assert database.map_in_commits(work, []) == []
 
     assert table.count("p", limit=1000) == 201
     assert statements.count("COMMIT") == 3  # 100, 100 and 1
-
-
-def test_each_takes_an_iterator(database: Database) -> None:
-    assert database.map_in_commits(str, iter(range(3))) == ["0", "1", "2"]
 
 
 def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
@@ -456,120 +348,6 @@ def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
     assert outcomes == ["done", "n is 'no number', expected a whole number", "done"]
     assert [item["SK"] for item in table.query("first", limit=10)] == ["a", "b", "c"]
     assert [item["SK"] for item in table.query("second", limit=10)] == ["a", "c"]
-
-
-WRITE_UNTIL_KILLED = """
-import os, sys, threading
-from pathlib import Path
-from chalicelib.storage.items import Item, Key
-from chalicelib.storage.writes import Put, Update
-from vumi.storage.database import Database
-from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable
-
-database = Database(Path(sys.argv[1]))
-table, queue = SqliteTable(database), SqliteQueue(database, "killed", lambda: 0.0)
-
-def item(worker, turn):
-    put = Put({"PK": f"item {worker}", "SK": f"{turn:08}"})
-    table.write(put, Update(Key("counters", f"{worker}"), add={"n": 1}))
-
-def message(worker, turn):
-    queue.send(f"{worker} {turn}")
-
-def both(worker, turn):
-    database.in_one_commit(lambda: (item(worker, turn), message(worker, turn)))
-
-def work(worker, write):
-    for turn in range(1_000_000):
-        write(worker, turn)
-        os.write(1, f"{worker} {turn}\\n".encode())
-
-for worker, write in enumerate([item, item, message, message, both, both]):
-    threading.Thread(target=work, args=(worker, write)).start()
-"""
-ITEM_WORKERS, MESSAGE_WORKERS, BOTH_WORKERS = {0, 1}, {2, 3}, {4, 5}
-ACKNOWLEDGED = 500
-"""Writes that are acknowledged before the process is killed."""
-
-
-def write_until_killed(path: Path) -> dict[int, int]:
-    """Kill a writing process; return the number of acknowledged writes of each thread."""
-    process = subprocess.Popen(  # noqa: S603  this interpreter on the text above
-        [sys.executable, "-c", WRITE_UNTIL_KILLED, str(path)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(ACKNOWLEDGED)]
-        process.kill()
-        lines += process.stdout.readlines()
-    assert process.returncode == -signal.SIGKILL
-    acknowledged = Counter(int(line.split()[0]) for line in lines if line.endswith("\n"))
-    assert acknowledged.total() >= ACKNOWLEDGED
-    return dict(acknowledged)
-
-
-def stored_items(database: Database) -> dict[int, list[int]]:
-    rows = database.read("SELECT pk, sk FROM items WHERE pk LIKE 'item %' ORDER BY pk, sk")
-    return grouped((int(pk.removeprefix("item ")), int(sk)) for pk, sk in rows)
-
-
-def stored_messages(database: Database) -> dict[int, list[int]]:
-    rows = database.read("SELECT body FROM messages WHERE queue = 'killed' ORDER BY id")
-    return grouped((int(worker), int(turn)) for worker, turn in (body.split() for (body,) in rows))
-
-
-def grouped(pairs: Iterator[tuple[int, int]]) -> dict[int, list[int]]:
-    groups = defaultdict(list)
-    for worker, turn in pairs:
-        groups[worker].append(turn)
-    return groups
-
-
-def test_after_a_kill_all_acknowledged_writes_are_stored_and_none_is_half_done(path: Path) -> None:
-    """Each thread writes 0, 1, 2 … and reports each; at most one write of each was unfinished."""
-    acknowledged = write_until_killed(path)
-    with closing(Database(path)) as database:
-        items, messages = stored_items(database), stored_messages(database)
-        table = SqliteTable(database)
-        counters = {worker: number(table, Key("counters", f"{worker}")) for worker in items}
-        assert database.read("PRAGMA integrity_check") == [("ok",)]
-    for found, workers in ((items, ITEM_WORKERS), (messages, MESSAGE_WORKERS)):
-        for worker in workers | BOTH_WORKERS:
-            turns = found.get(worker, [])
-            assert turns == list(range(len(turns)))
-            assert 0 <= len(turns) - acknowledged.get(worker, 0) <= 1
-    assert counters == {worker: len(turns) for worker, turns in items.items()}
-    for worker in BOTH_WORKERS:
-        assert items.get(worker) == messages.get(worker)
-
-
-def test_a_job_after_one_that_ignored_a_full_disk_runs_once(
-    database: Database, table: SqliteTable
-) -> None:
-    """SQLite undoes the common transaction, so a later write must not be committed alone."""
-    key = Key("USER#a", "USER")
-    table.write(Put({"PK": key.pk, "SK": key.sk, "n": 0}))
-    fill_disk(database)
-
-    def swallowing() -> None:
-        with suppress(StorageError):
-            table.write(Put({"PK": "USER#big", "SK": "USER", "filler": BIG}))
-        with suppress(StorageError):
-            table.write(Update(key, add={"n": 1}))
-
-    with pytest.raises(UnavailableError):
-        database.in_one_commit(swallowing)
-    assert number(table, key) == 0
-    with ThreadPoolExecutor(8) as pool:
-        swallowed = [pool.submit(database.in_one_commit, swallowing) for _ in range(4)]
-        added = [pool.submit(table.write, Update(key, add={"n": 1})) for _ in range(20)]
-    assert all(isinstance(future.exception(), UnavailableError) for future in swallowed)
-    done = sum(future.exception() is None for future in added)
-    assert number(table, key) == done
 
 
 def test_a_commit_within_a_commit_is_part_of_it(database: Database, table: SqliteTable) -> None:

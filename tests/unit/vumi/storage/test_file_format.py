@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import signal
 import sqlite3
@@ -80,23 +79,6 @@ def test_a_new_file_has_the_schema_of_a_migrated_one(older: Path, tmp_path: Path
     assert schema(tmp_path / "new") == schema(older)
 
 
-def test_each_migration_of_an_older_file_is_logged(
-    older: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="vu-mi")
-    Database(older, migrates=True, file_format=with_later(SECOND, THIRD)).close()
-    logged = [(record.getMessage(), vars(record)["fields"]) for record in caplog.records]
-    assert [name for name, _ in logged] == ["file_migrated", "file_migrated"]
-    steps = [(fields["from_format"], fields["to_format"]) for _, fields in logged]
-    assert steps == [(VERSION, VERSION + 1), (VERSION + 1, VERSION + 2)]
-
-
-def test_a_new_file_logs_no_migration(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="vu-mi")
-    Database(path, file_format=with_later(SECOND)).close()
-    assert caplog.records == []
-
-
 def test_a_copy_of_the_older_file_is_kept_for_the_program_before(older: Path) -> None:
     with closing(sqlite3.connect(older)) as connection:
         before = list(connection.iterdump())
@@ -117,11 +99,6 @@ def test_a_file_that_can_not_be_copied_is_not_migrated(older: Path) -> None:
         Database(older, migrates=True, file_format=with_later(SECOND))
     assert version(older) == VERSION
     assert {file.name for file in older.parent.iterdir()} == {older.name, copy.name}
-
-
-def test_a_file_of_the_same_format_is_not_copied(older: Path) -> None:
-    Database(older, migrates=True).close()
-    assert [file.name for file in older.parent.iterdir()] == [older.name]
 
 
 def test_a_command_does_not_migrate_and_names_both_versions_and_the_fix(older: Path) -> None:
@@ -237,15 +214,6 @@ def test_a_program_that_is_killed_leaves_a_file_of_one_version(
 def test_migrations_are_numbered_from_1_on() -> None:
     for number, (name, _) in enumerate(FORMAT.migrations, 1):
         assert re.fullmatch(rf"{number:04}_[a-z0-9_]+\.sql", name), name
-
-
-def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    for number in (2, 1, 3):
-        (tmp_path / f"000{number}_a.sql").write_text(f"-- {number}\n")
-    (tmp_path / "__init__.py").write_text("")
-    read = FileFormat.read(tmp_path)
-    assert [script for _, script in read.migrations] == ["-- 1\n", "-- 2\n", "-- 3\n"]
-    assert read.version == 3
 
 
 def test_no_migration_ends_its_own_transaction() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,6 +41,13 @@ def open_queue(database: Database, clock: Clock, name: str = "views") -> SqliteQ
     )
     queue.release()
     return queue
+
+
+@contextmanager
+def process(path: Path, clock: Clock) -> Iterator[SqliteQueue]:
+    """Open a file as a new process, and close it without any other write."""
+    with closing(Database(path)) as database:
+        yield open_queue(database, clock)
 
 
 def bodies(messages: list[Message]) -> list[str]:
@@ -98,38 +106,6 @@ def test_messages_come_in_the_order_in_which_they_became_visible(
     assert bodies(queue.receive(10)) == ["a", "b", "c", "late"]  # visible at +0, +0, +5, +10
 
 
-def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock) -> None:
-    queue.send("a", delay=900)
-
-    clock.now += 899.9
-    assert queue.receive(10) == []
-    assert queue.next_visible() == START + 900
-    clock.now += 0.1
-    [message] = queue.receive(10)
-    assert message.body == "a"
-    assert message.sent_at == START
-
-
-def test_queues_in_one_file_do_not_mix(database: Database, clock: Clock) -> None:
-    views, deliveries = open_queue(database, clock), open_queue(database, clock, "deliveries")
-    views.send("view")
-    deliveries.send("delivery")
-
-    assert (views.size(), deliveries.size()) == (1, 1)
-    assert bodies(views.receive(10)) == ["view"]
-    assert bodies(deliveries.receive(10)) == ["delivery"]
-
-
-def test_the_size_includes_messages_that_wait_and_that_are_being_handled(
-    queue: SqliteQueue,
-) -> None:
-    for body in "abc":
-        queue.send(body)
-    queue.receive(1)
-
-    assert queue.size() == 3
-
-
 def test_a_send_wakes_the_consumer_after_its_commit(queue: SqliteQueue) -> None:
     sizes: list[int] = []
     queue.on_send = lambda: sizes.append(queue.size())
@@ -173,15 +149,6 @@ def test_a_message_is_no_dead_letter_during_its_last_delivery(
     assert (queue.size(), dead_letters(queue)) == (1, 0)
     queue.delete(last)
     assert (queue.size(), dead_letters(queue)) == (0, 0)
-
-
-def test_a_dead_letter_does_not_delay_its_neighbours(queue: SqliteQueue, clock: Clock) -> None:
-    queue.send("bad")
-    give_up(queue, clock)
-    queue.send("good")
-
-    assert bodies(queue.receive(10)) == ["good"]
-    assert dead_letters(queue) == 1
 
 
 def test_redriven_dead_letters_are_visible_immediately_and_have_all_deliveries(
@@ -228,62 +195,45 @@ def test_a_clock_set_back_does_not_shorten_a_visibility_timeout(
 
 
 def test_a_clock_set_back_between_two_runs_delays_no_message(path: Path, clock: Clock) -> None:
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("in hand")
-    queue.receive(10)
-    queue.send("waiting")
-    queue.send("delayed", delay=60)
-    database.close()
-
+    with process(path, clock) as queue:
+        queue.send("in hand")
+        queue.receive(10)
+        queue.send("waiting")
+        queue.send("delayed", delay=60)
     clock.now -= 3600
-    database = Database(path)
-    queue = open_queue(database, clock)
-    assert sorted(bodies(queue.receive(10))) == ["in hand", "waiting"]
-    clock.now += 59.9
-    assert "delayed" not in bodies(queue.receive(10))
-    clock.now += 0.1
-    assert "delayed" in bodies(queue.receive(10))
-    database.close()
+    with process(path, clock) as queue:
+        assert sorted(bodies(queue.receive(10))) == ["in hand", "waiting"]
+        clock.now += 59.9
+        assert "delayed" not in bodies(queue.receive(10))
+        clock.now += 0.1
+        assert "delayed" in bodies(queue.receive(10))
 
 
 def test_messages_of_a_killed_process_are_visible_at_the_next_start(
     path: Path, clock: Clock
 ) -> None:
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("in hand")
-    queue.send("delayed", delay=60)
-    queue.receive(10)
-    database.close()  # without a delete
-
+    """The interrupted delivery counts too."""
+    with process(path, clock) as queue:
+        queue.send("in hand")
+        queue.send("delayed", delay=60)
+        queue.receive(10)
     clock.now += 1
-    database = Database(path)
-    queue = open_queue(database, clock)
-    [message] = queue.receive(10)
-    database.close()
-
-    assert message.body == "in hand"
-    assert message.receives == 2  # the interrupted delivery counts too
+    with process(path, clock) as queue:
+        [message] = queue.receive(10)
+    assert (message.body, message.receives) == ("in hand", 2)
     assert message.first_received_at == START
 
 
 def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Clock) -> None:
     """An id names a message in a partial batch response, so no two may share one."""
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("a")
-    [first] = queue.receive(10)
-    queue.delete([first])
-    database.close()
-
-    database = Database(path)
-    queue = open_queue(database, clock)
-    queue.send("b")
-    [second] = queue.receive(10)
-    database.close()
-
-    assert second.id > first.id
+    ids = []
+    for body in "ab":
+        with process(path, clock) as queue:
+            queue.send(body)
+            [message] = queue.receive(10)
+            queue.delete([message])
+            ids.append(message.id)
+    assert ids[1] > ids[0]
 
 
 class Undoing(Database):
@@ -322,12 +272,6 @@ def watch(database: Database) -> list[str]:
     database.write(lambda connection: connection.set_trace_callback(statements.append))
     statements.clear()
     return statements
-
-
-def test_deleting_no_message_makes_no_commit(database: Database, queue: SqliteQueue) -> None:
-    statements = watch(database)
-    queue.delete([])
-    assert statements == []
 
 
 def test_many_are_sent_in_one_commit_each_with_its_delay(

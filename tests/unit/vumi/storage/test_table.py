@@ -15,7 +15,7 @@ from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.ulids import new_ulid
 from vumi.storage.database import Database
 from vumi.storage.removals import Change, ChangeLog, remove_expired
-from vumi.storage.table import SqliteTable, row_of
+from vumi.storage.table import SqliteTable
 
 NOW = 1_000_000
 
@@ -99,12 +99,6 @@ def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(
 
     assert expire(database) == 0
     assert table.query("p", limit=9) == items
-
-
-def test_a_row_has_its_key_once_and_the_other_attributes_of_the_item() -> None:
-    item: Item = {"PK": "p", "SK": "s", "ttl": 5, "note": "n", "batch": "b", "due": 7}
-    rest = '{"ttl": 5, "note": "n", "batch": "b", "due": 7}'
-    assert row_of(item) == ("p", "s", 5, "b", 7, rest)
 
 
 def test_a_value_that_is_not_a_text_is_not_in_the_index(table: SqliteTable) -> None:

@@ -1,12 +1,37 @@
-"""The conditions of a template, evaluated as CloudFormation does it."""
+"""The resources that SAM makes from the template of the package, and their parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+from deploy.completion import FUNCTIONS as OF_CHALICE
+from deploy.conditions import ALL_FEATURES, decide
+from deploy.http_api import APART
+
+FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()}}
+"""The resource of each function, by its name."""
+Resources: TypeAlias = dict[str, dict[str, Any]]
+OFF = {"Events": "off", "Wallets": "off"}
+"""The parameters of a stack of badges alone."""
 
 
-def evaluate(template: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, bool]:
+def resources_of(given: dict[str, Any]) -> Resources:
+    resources: Resources = decide(given, ALL_FEATURES)["Resources"]
+    return resources
+
+
+def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
+    """Return the properties of the resources of a type."""
+    return {name: part["Properties"] for name, part in stack.items() if part["Type"] == kind}
+
+
+def made_with(given: dict[str, Any], **parameters: str) -> dict[str, Any]:
+    """Return a template as CloudFormation makes it with these parameters."""
+    return decide(given, _evaluate(given, parameters))
+
+
+def _evaluate(template: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, bool]:
     """Return the truth of each condition, with these parameters and the defaults of all others."""
     values = {
         name: given.get(name, parameter.get("Default"))
