@@ -6,141 +6,34 @@ Everything from the heading `## Calls` of a page on is made from the declaration
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
-from urllib.parse import quote, urlencode
+from typing import Any
 
 from chalicelib import description
 from chalicelib.api import TABLE
-from chalicelib.http.fields import Component
-from tests.markdown_links import to_anchor
+from tests.http_calls import HOME, PAGES, Call, Json, calls, examples, resolve
 from vumi.server.common_commits import METRICS
 
-Json: TypeAlias = dict[str, Any]
 DOCS = Path(__file__).parents[1] / "docs"
-HOME = "http.md"
-"""The page with the list of all calls, their rules and their errors."""
-PAGES = {
-    "badge": "badges.md",
-    "history": "badges.md",
-    "page": "badges.md",
-    "owner": "ownership.md",
-    "bans": "bans.md",
-    "event": "events.md",
-    "wallet": "wallets.md",
-    "service": HOME,
-}
-"""The page of each tag."""
 START = "## Calls\n"
-HOST = "https://views.example.com"
-LONGEST_LINE = 100
+LONGEST_REPEATED = 60
 LONGEST_PATTERN = 40
 """Longer patterns, and those of code points, are only in the OpenAPI description."""
-SENTENCE = re.compile(r"(?<=[.]) (?=[A-Z])")
 REQUEST, RESPONSE = (" (required)", ""), ("", " (optional)")
 """The marks of fields that are required, and of others."""
-GIVEN = {
-    "getHistory": {"days": "3"},
-    "getHistorySvg": {"days": "90"},
-    "echoAtTime": {"ts": "1767225600.5"},
-}
-"""The options of examples beside the required ones."""
-CREDENTIALS = {"token": "TOKEN", "secret": "SECRET"}
+JSON = "application/json"
 MOVED_HERE = "[Badges that moved here](moving-here.md#a-change-of-the-host-name-alone)"
 ELSEWHERE = (
     f"- `GET {METRICS}`, on one machine alone: [Metrics for Prometheus](monitoring.md)",
     f"- the URLs of other counters, if `DROP_IN` names them: {MOVED_HERE}",
 )
 OF_ALL = {"bad_request", "too_large", "too_many_requests", "internal", "unavailable"}
-"""Errors that almost every call may have; the list of errors alone has them."""
-FORMATS = {
-    "date": "day (`2026-11-21`)",
-    "date-time": "time (`2026-11-21T10:00:00.000Z`)",
-    "uri": "URL",
-}
-
-
-def resolve(part: Json) -> Json:
-    """Return a part with the content of its component in place of the reference."""
-    if isinstance(part, Component):
-        return resolve(part.content) | {name: part[name] for name in part.keys() - {"$ref"}}
-    return part
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A method of a path."""
-
-    method: str
-    path: str
-    operation: Json
-    path_parameters: tuple[Json, ...]
-
-    @property
-    def name(self) -> str:
-        return str(self.operation["operationId"])
-
-    @property
-    def title(self) -> str:
-        return f"`{self.method} {self.path}`"
-
-    def link_from(self, page: str) -> str:
-        own = PAGES[self.operation["tags"][0]]
-        return f"[{self.title}]({'' if page == own else own}#{to_anchor(self.title)})"
-
-    @cached_property
-    def parameters(self) -> list[Json]:
-        references = (*self.path_parameters, *self.operation.get("parameters", ()))
-        return [resolve(one) for one in references]
-
-    @property
-    def credentials(self) -> list[str]:
-        return [CREDENTIALS[name] for one in self.operation.get("security", ()) for name in one]
-
-    @property
-    def body(self) -> tuple[str, Json]:
-        """Return the type and the content of the body."""
-        contents = self.operation.get("requestBody", {}).get("content", {})
-        return next(iter(contents.items()), ("", {}))
-
-    @property
-    def successes(self) -> Iterator[tuple[int, Json, str, Json]]:
-        """Yield the status, the response, the type and its content."""
-        for status, response in self._responses(range(200, 400)):
-            kind, content = next(iter(response.get("content", {}).items()), ("", {}))
-            yield status, response, kind, content
-
-    @property
-    def errors(self) -> Iterator[tuple[int, str, str]]:
-        """Yield the status, the code, and the meaning: a sentence if there are several codes."""
-        for status, response in self._responses(range(400, 600)):
-            [content] = response["content"].values()
-            code = content["schema"]["properties"]["error"]["properties"]["code"]
-            codes, text = code.get("enum") or [code["const"]], response["description"]
-            sentences = SENTENCE.split(text)
-            if len(sentences) != len(codes):
-                sentences = [text] * len(codes)
-            yield from ((status, *one) for one in zip(codes, sentences, strict=True))
-
-    def _responses(self, statuses: range) -> Iterator[tuple[int, Json]]:
-        for status, response in self.operation["responses"].items():
-            if int(status) in statuses:
-                yield int(status), resolve(response)
-
-
-def calls(document: Json) -> list[Call]:
-    """Return all calls, in the order of the description."""
-    return [
-        Call(method.upper(), path, operation, tuple(item.get("parameters", ())))
-        for path, item in document["paths"].items()
-        for method, operation in item.items()
-        if method != "parameters"
-    ]
+OF_AUTHENTICATION = {"unauthorized", "forbidden", "wrong_secret", "cross_site"}
+"""Errors that follow from the method and the authentication, as the others from every request."""
+BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "pattern"}
+"""The rules that a response keeps by itself."""
+FORMATS = {"date": "day", "date-time": "time", "uri": "URL"}
 
 
 def written(page: str) -> str:
@@ -158,6 +51,12 @@ class Reference:
         self._page = page
         self._calls = calls(document)
         self._earlier: dict[object, Call | None] = {}
+        self._links = {
+            content["schema"]["$ref"]: call.link_from(page)
+            for call in reversed(self._calls)
+            for *_, content in call.successes
+            if "$ref" in content.get("schema", ())
+        }
 
     def lines(self) -> Iterator[str]:
         if self._page == HOME:
@@ -176,11 +75,15 @@ class Reference:
 
     def _overview(self) -> Iterator[str]:
         meanings: dict[tuple[int, str], dict[str, None]] = {}
+        alike: dict[str, list[str]] = {}
         for call in self._calls:
             who = "".join(f" (`{name}`)" for name in call.credentials)
-            yield f"- {call.link_from(self._page)}{who}: {call.operation['summary']}"
+            alike.setdefault(f"{who}: {call.operation['summary']}", []).append(
+                call.link_from(self._page)
+            )
             for status, code, meaning in call.errors:
                 meanings.setdefault((status, code), {})[meaning] = None
+        yield from (f"- {', '.join(links)}{words}" for words, links in alike.items())
         yield from ELSEWHERE
         yield from ("", "## Rules of all calls", "", self._document["info"]["description"])
         yield from ("", "## Errors", "")
@@ -195,24 +98,25 @@ class Reference:
 
     def _call(self, call: Call) -> Iterator[str]:
         operation = call.operation
-        yield from ("", f"### {call.title}", "", f"{operation['summary']}.")
-        if operation.get("deprecated"):
-            yield from ("", "Deprecated.")
+        deprecated = " Deprecated." * bool(operation.get("deprecated"))
+        yield from ("", f"### {call.title}", "", f"{operation['summary']}.{deprecated}")
         same = (call.method, operation["summary"], json.dumps(call.body))
-        if link := self._find_earlier(same, call):
+        link = self._find_earlier(same, call)
+        if link:
             yield from ("", f"All else is as in {link}.")
-            yield from self._parameters(call)
+            yield from self._parameters(call, names_known=False)
+            yield from self._contents(call, other_than=JSON)
         else:
             words = operation.get("description", "").replace(description.HEAD_TOO, "").strip()
             yield from ("", words) if words else ()
-            for name in call.credentials:
-                yield from ("", f"Authentication: `Authorization: Bearer {name}`.")
             yield from self._parameters(call)
+            yield from self._body(call)
             yield from self._contents(call)
-        for example in examples(call):
-            yield from example.lines()
+            yield from self._errors(call)
+            for example in examples(call):
+                yield from example.lines(has_status=len([*call.successes]) > 1)
 
-    def _parameters(self, call: Call) -> Iterator[str]:
+    def _parameters(self, call: Call, *, names_known: bool = True) -> Iterator[str]:
         rows, known = list[str](), dict[str, list[str]]()
         for one in call.parameters:
             if link := self._find_earlier((one["name"], json.dumps(one)), call):
@@ -226,47 +130,84 @@ class Reference:
                 rows.append(f"- `{one['name']}`{mark}: {text}")
         if rows:
             yield from ("", "Parameters:", "", *rows)
-        if known:
+        if known and names_known:
             parts = [f"{', '.join(names)} as in {link}" for link, names in known.items()]
             yield from ("", f"Parameters: {'; '.join(parts)}.")
 
-    def _contents(self, call: Call) -> Iterator[str]:
+    def _body(self, call: Call) -> Iterator[str]:
         kind, content = call.body
         if kind:
-            words = resolve(content["schema"]).get("description", "")
-            yield from ("", f"The body is `{kind}`. {words}".strip())
+            words = resolve(content["schema"]).get("description", f"`{kind}`.")
+            yield from ("", f"Body: {words}")
             yield from self._fields(content["schema"], call, REQUEST)
+
+    def _contents(self, call: Call, other_than: str | None = None) -> Iterator[str]:
         for status, response, kind, content in call.successes:
+            if kind == other_than:
+                continue
             words = response["description"] if response["description"].endswith(".") else ""
-            shown = f"`{kind}`" if kind else "no body"
-            yield from ("", f"Answers {status}, {shown}. {words}".strip())
+            shown = "" if kind == JSON else f", `{kind}`" if kind else ", no body"
+            yield from ("", f"Answers {status}{shown}. {words}".strip())
             if "schema" in content:
                 yield from self._fields(content["schema"], call, RESPONSE)
-        if codes := [f"`{code}`" for _, code, _ in call.errors if code not in OF_ALL]:
+
+    def _errors(self, call: Call) -> Iterator[str]:
+        if codes := [
+            f"`{code}`" for _, code, _ in call.errors if code not in OF_ALL | OF_AUTHENTICATION
+        ]:
             yield from ("", f"[Errors]({HOME}#errors): {', '.join(codes)}.")
 
     def _fields(self, schema: Json, call: Call, marks: tuple[str, str]) -> Iterator[str]:
-        if "$ref" in schema and (link := self._find_earlier(schema["$ref"], call)):
-            yield from ("", f"Its fields are those in {link}.")
-        elif rows := fields(schema, marks):
-            yield from ("", *rows.values())
+        told = dict[str, str]()
+        choices = [schema] if "$ref" in schema else schema.get("oneOf", [schema])
+        for number, choice in enumerate(choices):
+            yield from ("", "Or:") if number else ()
+            if "$ref" in choice and (link := self._find_earlier(choice["$ref"], call)):
+                yield from ("", f"Its fields are those in {link}.")
+            elif rows := fields(choice, marks, self._links):
+                yield from ("", *_told_once(rows, told))
+
+
+def _told_once(rows: dict[str, str], told: dict[str, str]) -> Iterator[str]:
+    """Yield the line of each field; one with the long words of another refers to that."""
+    for path, text in rows.items():
+        earlier = told.setdefault(text, path) if len(text) > LONGEST_REPEATED else path
+        yield f"- `{path}`{text}" if earlier == path else f"- `{path}`: as `{earlier}`."
 
 
 # ---- schemas
 
 
-def fields(schema: Json, marks: tuple[str, str], prefix: str = "") -> dict[str, str]:
-    """Return a line for each field of an object, and of the objects inside, by their paths."""
+def fields(
+    schema: Json, marks: tuple[str, str], links: Mapping[str, str], prefix: str = ""
+) -> dict[str, str]:
+    """Return the words for each field of an object, and of the objects inside, by their paths.
+
+    `links` has the calls whose response an item of a list is, by the reference of its schema.
+    """
     schema, found = resolve(schema), dict[str, str]()
     for name, part in schema.get("properties", {}).items():
         inner, path = resolve(part), f"{prefix}{name}"
         mark, words = marks[name not in schema.get("required", ())], inner.get("description", "")
-        found[path] = f"- `{path}`{mark}: {values(part)}. {words}".strip()
-        found |= fields(part, marks, f"{path}.")
-        found |= fields(inner.get("items", {}), marks, f"{path}[].")
+        shown = values(part if marks is REQUEST else _unbounded(part))
+        found[path] = f"{mark}: {shown}. {words}".rstrip()
+        found |= fields(part, marks, links, f"{path}.")
+        items = inner.get("items", {})
+        if link := links.get(items.get("$ref", "")):
+            found[path] += f" Each has the fields of {link}."
+        else:
+            found |= fields(items, marks, links, f"{path}[].")
     for choice in schema.get("oneOf", ()):
-        found = fields(choice, marks, prefix) | found
+        found = fields(choice, marks, links, prefix) | found
     return found
+
+
+def _unbounded(schema: Json) -> Json:
+    return {
+        name: [_unbounded(one) for one in part] if name in {"oneOf", "anyOf"} else part
+        for name, part in resolve(schema).items()
+        if name not in BOUNDS
+    }
 
 
 def values(schema: Json) -> str:
@@ -323,75 +264,6 @@ def _text(schema: Json) -> Iterator[str]:
     pattern = schema.get("pattern", "")
     if 0 < len(pattern) <= LONGEST_PATTERN and "\\u" not in pattern and "format" not in schema:
         yield f"`{pattern}`"
-
-
-# ---- examples
-
-
-@dataclass(frozen=True)
-class Example:
-    """A request as a line for curl, and its answer."""
-
-    curl: str
-    status: int
-    kind: str
-    answer: Json | None
-
-    def lines(self) -> Iterator[str]:
-        yield from ("", "```sh", self.curl, "```", "")
-        if self.answer is None:
-            kind = f" and `{self.kind}`" if self.kind else ""
-            yield f"The answer is {self.status}{kind}."
-            return
-        short = json.dumps(self.answer, ensure_ascii=False)
-        long = json.dumps(self.answer, ensure_ascii=False, indent=2)
-        yield from (f"The answer is {self.status}:", "", "```json")
-        yield from (short if len(short) <= LONGEST_LINE else long, "```")
-
-
-def examples(call: Call) -> Iterator[Example]:
-    """Yield the first example of a call, and each other one that an answer has by its name."""
-    _, content = call.body
-    for number, (name, body) in enumerate((named(content) or {"": None}).items()):
-        answers = [(status, kind, named(content)) for status, _, kind, content in call.successes]
-        own = [(status, kind, found[name]) for status, kind, found in answers if name in found]
-        if number == 0 or own:
-            last, kind, found = answers[-1]
-            status, kind, answer = (
-                own[0] if own else (last, kind, found.get("", found.get("shown")))
-            )
-            yield Example(_curl(call, body), status, kind, answer)
-
-
-def named(content: Json) -> Json:
-    """Return the examples of a content by their names; a single one has none."""
-    single = {"": content["example"]} if "example" in content else {}
-    return single | {name: one["value"] for name, one in content.get("examples", {}).items()}
-
-
-def _curl(call: Call, body: Json | str | None) -> str:
-    usual = "GET" if body is None else "POST"
-    words = ["curl"] + (["-X", call.method] if call.method != usual else [])
-    for name in call.credentials:
-        words += ["-H", f"Authorization: Bearer {name}"]
-    if call.body[0] not in {"", "application/json"}:
-        words += ["-H", f"Content-Type: {call.body[0]}"]
-    if body is not None:
-        words += ["-d", body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)]
-    return shlex.join([*words, _url(call)])
-
-
-def _url(call: Call) -> str:
-    path, query = call.path, dict[str, str | list[str]]()
-    for one in call.parameters:
-        if one["in"] == "path":
-            path = path.replace(f"{{{one['name']}}}", quote(one["example"], safe=""))
-        elif one.get("required"):
-            query[one["name"]] = one["example"]
-    query |= GIVEN.get(call.name, {})
-    return f"{HOST}{path}" + (
-        f"?{urlencode(query, doseq=True, quote_via=quote, safe='')}" if query else ""
-    )
 
 
 if __name__ == "__main__":

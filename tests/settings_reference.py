@@ -1,4 +1,7 @@
-"""The table of all settings in the documents: `python -m tests.settings_reference` writes it."""
+"""The table of settings in the documents: `python -m tests.settings_reference` writes it.
+
+It leaves out the names of resources, which a stack on AWS sets itself.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,8 @@ def written() -> str:
 def _rows() -> Iterator[str]:
     yield "|" + "---|" * 5
     for kind in (StandaloneSettings, Settings):
-        for _, setting in settings_of(kind):
-            where = "AWS" if setting.is_for_aws else ""
-            if kind is StandaloneSettings:
-                where = "one machine"
+        for setting in (one for _, one in settings_of(kind) if not one.is_for_aws):
+            where = "one machine" if kind is StandaloneSettings else ""
             values = f"{FORMS[setting.form]}: {setting.valid}"
             cells = [f"`{setting.name}`", where, _default(setting), values, setting.meaning]
             yield "|".join(["", *map(_cell, cells), ""])

@@ -92,38 +92,35 @@ class StandaloneSettings:
     client_new_ids_per_minute: int = _limit(
         "CLIENT_NEW_IDS_PER_MINUTE",
         300,
-        "the ids that one client address may view as the first visitor, at the same time or over a"
-        " minute",
+        "the new ids that one client address may view in a minute",
     )
     client_new_ids_per_day: int = _limit(
         "CLIENT_NEW_IDS_PER_DAY",
         2_000,
-        "the new ids that one client address may view within a day, at the same time or over it",
+        "the new ids that one client address may view in a day",
     )
     client_claims_per_minute: int = _limit(
         "CLIENT_CLAIMS_PER_MINUTE",
         30,
-        "the badges that one client address may claim or rename, and the requests with milestones"
-        " that it may send, at the same time or over a minute",
+        "the claims, renames and requests with milestones of one client address in a minute",
     )
     client_changes_per_minute: int = _limit(
         "CLIENT_CHANGES_PER_MINUTE",
         120,
-        "the changes of badges that one client address may make by their secrets, at the same time"
-        " or over a minute; each is a line in the log",
+        "the changes of badges that one client address may make by their secrets in a minute; each"
+        " is a line in the log",
     )
     client_proofs_per_minute: int = _limit(
         "CLIENT_PROOFS_PER_MINUTE",
         10,
-        "the requests with `proof` that one client address may send, at the same time or over a"
-        " minute; each may fetch a file from another host",
+        "the requests with `proof` of one client address in a minute; each may fetch a file from"
+        " another host",
     )
     client_requests_per_second: int = _limit(
         "CLIENT_REQUESTS_PER_SECOND",
         0,
-        "the requests that one client address may send to the routes, over a second. GitHub's image"
-        " proxy asks for everybody's badges from a few addresses, so a limit refuses views of busy"
-        " badges",
+        "the requests of one client address in a second. GitHub's image proxy asks for everybody's"
+        " badges from a few addresses, so a limit refuses views of busy badges",
     )
     max_badges: int = number(
         "MAX_BADGES",

@@ -61,7 +61,8 @@ class Refusal:
             header: {"required": True, "schema": {"const": value}}
             for header, value in error.headers.items()
         }
-        name, words = error.__name__.removesuffix("Error"), error.__doc__ or ""
+        name = error.__name__.removesuffix("Error")
+        words = " ".join((error.__doc__ or "").split())
         return cls(name, error.status, [error.code], words, headers, details)
 
 
@@ -120,14 +121,14 @@ HTML: Json = {"description": "A page", "content": {"text/html": {}}}
 
 
 def error_response(refusals: Sequence[Refusal]) -> Component:
-    """Return the response for several errors of the same status."""
+    """Return the response for several errors of a status, with a line of words for each code."""
     codes = [code for refusal in refusals for code in refusal.codes]
     code = {"const": codes[0]} if len(codes) == 1 else {"enum": codes}
     first, *_ = refusals
     message = string(description="The reason, for a person.", minLength=1)
     error = closed({"error": closed({"code": code, "message": message}, first.details)})
     response = {
-        "description": " ".join(refusal.words for refusal in refusals),
+        "description": "\n".join(refusal.words for refusal in refusals),
         **present(headers=first.headers),
         "content": json_content(error),
     }

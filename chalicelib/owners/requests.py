@@ -197,9 +197,8 @@ class ChangeBody(Body):
         _milestones,
         array(MILESTONE, MAX_MILESTONES),
         "All milestones, each with another count; `[]` removes them. When the count with the base"
-        " reaches one, its URL gets one signed webhook, and another one only after a reset and a"
-        " day. That happens when views are folded, minutes after they were taken. A new milestone"
-        " must be higher than the count. It needs `EVENTS=on` and `WEBHOOK_SECRETS`.",
+        " reaches one, minutes after the views were taken, its URL gets one signed webhook. A new"
+        " milestone must be higher than the count. It needs `EVENTS=on` and `WEBHOOK_SECRETS`.",
         default=None,
     )
 

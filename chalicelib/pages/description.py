@@ -33,9 +33,8 @@ COUNTED = record(
         "count": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "The number that a badge shows, which this view is not in. It is null if"
-            " the count can't be read, and the view counts nevertheless; or if nobody has told this"
-            " number of GitHub's.",
+            "description": "The number that a badge shows, without this view. Null if it can't be"
+            " read, and the view counts nevertheless; or if nobody has told it, if it is GitHub's.",
         },
         "message": string(description="The text that a badge shows."),
     },

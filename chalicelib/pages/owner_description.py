@@ -148,18 +148,15 @@ OWNER = Section(
     {
         "getOwnPage": Operation("Its script sends the requests below.", {200: HTML}),
         "claimBadge": Operation(
-            "Without `digest`, the response has a new secret, and no other response has it: if the"
-            " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
-            " their own and may send the same claim again, which has the same response. A claim is"
-            f" void after {claiming.CLAIM_SECONDS // 86_400} days if its badge has neither views"
-            " nor settings: then somebody else may claim the id."
-            " With `proof`, whoever can put a file on the host of an id owns its badge, which may"
-            " have views, a base and another owner, and keeps all but the owner. A name of another"
-            " badge, whose owner has not proven it, leaves that badge. The first request"
-            " stores nothing. The second one, with the key, looks for the line `challenge` in the"
-            " file at `url`: if it is missing, the response is 409 `not_proven`, and says what was"
-            f" found. Each id is looked for once in {proving.LOOK_SECONDS} s. The same request has"
-            " the same response as long as the badge has the same owner.",
+            "Without `digest`, the response has a new secret, and no other response has it. With"
+            " `digest`, owners keep a secret of their own and may send the same claim again. A"
+            f" claim is void after {claiming.CLAIM_SECONDS // 86_400} days if its badge has neither"
+            " views nor settings. With `proof`, whoever can put a file on the host of an id owns"
+            " its badge, which may have views, a base and another owner, and keeps all but the"
+            " owner. A name of another badge, whose owner has not proven it, leaves that badge. The"
+            " first request stores nothing. The second one, with the key, looks for the line"
+            " `challenge` in the file at `url`: if it is missing, the response is 409 `not_proven`."
+            f" Each id is looked for once in {proving.LOOK_SECONDS} s.",
             {
                 201: success(
                     record("Claimed", {"id": ID}, {"secret": NEW_SECRET}), claim=SECRET_EXAMPLE

@@ -52,8 +52,8 @@ TRANSFER_REFUSED = Refusal(
     "TransferRefused",
     409,
     [PostingOutcome.INSUFFICIENT_FUNDS, PostingOutcome.BALANCE_LIMIT],
-    "The wallet has too little, and the error has its `balance`. Or the balance of the target would"
-    " exceed its limit.",
+    "The wallet has too little, and the error has its `balance`.\n"
+    "The balance of the target would exceed its limit.",
     details={"balance": MILLIONTHS},
 )
 

@@ -81,7 +81,7 @@ class Installation(Protocol):
     def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
         """Yield the numbers of all badges, each as of one moment, in any order.
 
-        The file is read in short queries. A stack is scanned: see docs/admin.md for the cost.
+        The file is read in short queries. A stack is scanned: see docs/monitoring.md for the cost.
         """
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
