@@ -22,8 +22,8 @@ Item = TypeVar("Item")
 LIGHT_SHARE = 0.03
 """The share of the server's time that a client may use for long without being heavy."""
 FREE_SECONDS = 0.005
-"""The time beyond this share up to which a client owes nothing: its next request waits for those that
-wait, and not for one of each client of a crowd."""
+"""The time beyond this share up to which a client owes nothing: its next request waits for those
+that wait already, and not for one of each client of a crowd."""
 BURST_SECONDS = 0.05
 """The time beyond this share after which a client is heavy."""
 RECENT_SECONDS = 1.0
