@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import Cell, print_json, print_table
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import Cell, as_json, print_json, print_table, wants_json
 from vumi.cli.progress import progress
+from vumi.errors import plural
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
-from vumi.plurals import plural
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ def ordered(flag: str, default: By, limit: int) -> Callable[[Function], Function
 @ordered("--sort", By.TOTAL, 50)
 @as_json
 @on_installation
-def list_(installation: Installation, *, search: str, by: str, limit: int, as_json: bool) -> None:
+def list_(installation: Installation, *, search: str, by: str, limit: int) -> None:
     """List badges with their views.
 
     It reads all badges. On a stack, that is a scan of the table, which AWS bills.
@@ -53,8 +53,7 @@ def list_(installation: Installation, *, search: str, by: str, limit: int, as_js
     with progress("reading badges") as line:
         badges = line.count(installation.badges(installation.view_clock()))
         shown = top_of(found.passing(one for one in badges if one.has(search)), By(by), limit)
-    if as_json:
-        print_badges(shown)
+    if print_badges(shown):
         return
     print_table(HEADER, rows(shown))
     click.echo(
@@ -63,10 +62,12 @@ def list_(installation: Installation, *, search: str, by: str, limit: int, as_js
     )
 
 
-def print_badges(badges: Iterable[BadgeOverview]) -> None:
-    """Print a line of JSON for each badge."""
-    for badge in badges:
-        print_json(badge.to_json())
+def print_badges(badges: Iterable[BadgeOverview]) -> bool:
+    """Print a line of JSON for each badge, and return True, if the command prints JSON."""
+    if wants_json():
+        for badge in badges:
+            print_json(badge.to_json())
+    return wants_json()
 
 
 def rows(badges: Iterable[BadgeOverview]) -> Iterable[tuple[Cell, ...]]:

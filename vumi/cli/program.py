@@ -52,7 +52,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Data": {
         "check": "check:check",
         "backup": "backup:backup",
-        "restore": "restore:restore",
+        "restore": "backup:restore",
         "export": "export:export",
         "import": "importing:import_",
     },

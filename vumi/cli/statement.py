@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import click
 
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import print_json
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import as_json, print_json, wants_json
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.statement import Statement, StatementError, StatementLine, open_statement
 
@@ -51,12 +51,7 @@ class Bound(click.ParamType[Milliseconds]):
 @as_json
 @on_installation
 def statement(
-    installation: Installation,
-    wallet_id: str,
-    since: Milliseconds,
-    until: Milliseconds,
-    *,
-    as_json: bool,
+    installation: Installation, wallet_id: str, since: Milliseconds, until: Milliseconds
 ) -> None:
     """Print all entries of a wallet, with the balance after each.
 
@@ -64,19 +59,19 @@ def statement(
     archive. The exit status is 3 if the balance differs from their sum.
     """
     with open_statement(installation, wallet_id) as opened:
-        if not as_json:
+        if not wants_json():
             click.echo(HEADER)
         found = 0
         for line in opened.lines():
             found = line.balance
             if since <= line.entry.at < until:
-                _print_line(opened, line, as_json=as_json)
-        _print_end(opened, found, as_json=as_json)
+                _print_line(opened, line)
+        _print_end(opened, found)
 
 
-def _print_line(opened: Statement, line: StatementLine, *, as_json: bool) -> None:
+def _print_line(opened: Statement, line: StatementLine) -> None:
     entry, posting = line.entry, line.entry.posting
-    if as_json:
+    if wants_json():
         fields = {"id": entry.entry_id, "at": to_iso8601(entry.at), "kind": str(posting.kind)}
         amounts = {"change": str(line.change), "balance": str(line.balance)}
         sides = {"from": posting.source, "to": posting.target, "nonce": posting.nonce}
@@ -89,9 +84,9 @@ def _print_line(opened: Statement, line: StatementLine, *, as_json: bool) -> Non
     )
 
 
-def _print_end(opened: Statement, found: int, *, as_json: bool) -> None:
+def _print_end(opened: Statement, found: int) -> None:
     """Print the balance, and whether the journal adds up to it. Raises `WrongJournalError`."""
-    if as_json:
+    if wants_json():
         print_json(
             {"wallet": opened.wallet_id, "balance": str(opened.balance), "journal": str(found)}
         )
@@ -101,5 +96,5 @@ def _print_end(opened: Statement, found: int, *, as_json: bool) -> None:
             f" {found}; entries reach the archive some minutes after they leave the table, so run"
             " it again in 15 minutes"
         )
-    if not as_json:
+    if not wants_json():
         click.echo(f"The balance is {opened.balance}, and the journal adds up to it.")

@@ -17,14 +17,13 @@ from datetime import UTC, datetime
 import click
 
 from chalicelib.units import Seconds
-from vumi import priority
 from vumi.cli.listing import HEADER, ordered, print_badges, rows
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import format_table
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import as_json, format_table, wants_json
+from vumi.errors import plural
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
-from vumi.plurals import plural
 
 REDRAW_SECONDS = 2.0
 REST_FACTOR = 2.0
@@ -105,17 +104,15 @@ class Frame:
 @click.option("--once", is_flag=True, help="Print one table and exit, as without a terminal.")
 @as_json
 @on_installation
-def top(installation: Installation, *, by: str, limit: int, once: bool, as_json: bool) -> None:
+def top(installation: Installation, *, by: str, limit: int, once: bool) -> None:
     """Show the busiest badges, live until q or Ctrl-C.
 
     It reads all badges every 2 s, or more seldom if that takes long.
     """
-    priority.lower()
-    if once or as_json or not (sys.stdout.isatty() and sys.stdin.isatty()):
+    os.nice(19)  # the lowest priority: visitors go first
+    if once or wants_json() or not (sys.stdout.isatty() and sys.stdin.isatty()):
         frame = read(installation, By(by), limit)
-        if as_json:
-            print_badges(frame.badges)
-        else:
+        if not print_badges(frame.badges):
             click.echo("\n".join(frame.lines()))
         return
     try:

@@ -70,15 +70,6 @@ class Counter:
         return {"Accept-Encoding": "identity", **referer}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCount:
-    """The count that a service shows for a page, and the id of the page's badge here."""
-
-    page: str
-    badge_id: str
-    count: int
-
-
 def badge_id_of(service: str, page: str) -> str:
     """Return the id of a page here: that of `DROP_IN` or `count.js`. Raises `BadIdError`."""
     if COUNTERS[service].parse_site:
@@ -86,7 +77,7 @@ def badge_id_of(service: str, page: str) -> str:
     return ids.normalise(drop_in.SERVICES[service].to_id(page))
 
 
-def read(client: Client, service: str, page: str, badge_id: str, address: str = "") -> ReadCount:
+def read(client: Client, service: str, page: str, address: str = "") -> int:
     """Read the count of a page, from the service or from a copy of it at `address`.
 
     Raises `NotReadError`.
@@ -98,7 +89,7 @@ def read(client: Client, service: str, page: str, badge_id: str, address: str = 
         _check_viewed(count, counter)
     except (CallError, ValueError) as reason:
         raise NotReadError(f"{service} has not given the count of {page}: {reason}") from None
-    return ReadCount(page, badge_id, count)
+    return count
 
 
 def _check_viewed(count: int, counter: Counter) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 from urllib.parse import quote
 
 from chalicelib.units import Seconds
-from vumi import priority
 from vumi.folder import OVERVIEW
 from vumi.operate.admin.overview import DAYS, BadgeOverview, By, Totals, of_file
 from vumi.storage.database import FILE as SERVED
@@ -162,7 +161,7 @@ def _to_days(written: str) -> tuple[int, ...]:
 
 def main(folder: Path, now: Seconds) -> None:
     """Read all badges in the file of a folder, and make the overview's file."""
-    priority.lower()
+    os.nice(19)  # the lowest priority: visitors go first
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this
     name = f"file:{quote(str((folder / SERVED).absolute()))}?mode=ro"
     with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as file:

@@ -27,9 +27,8 @@ from typing import IO, Any, NoReturn, cast
 
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
-from vumi.errors import ReportedError
+from vumi.errors import ReportedError, plural
 from vumi.operate.kinds import WrongLineError
-from vumi.plurals import plural
 from vumi.storage.archive import sync_folder
 
 FORMAT = "vu-mi export"
