@@ -32,7 +32,7 @@ from deploy.http_api import APART
 from deploy.stage import Folder
 from tests import checkers
 from tests.template_conditions import evaluate
-from vumi.operate.installations import dead_letters
+from vumi.operate.installations.stack import DELIVERY_SECONDS
 
 FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()}}
 USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -676,7 +676,7 @@ def test_a_view_or_its_marker_outlives_every_delivery_of_its_message(stack: Reso
     """This is law 4. A dead letter's age counts from the first sending of its message."""
     for name in ("ViewsQueue", "ViewsDeadLetters"):
         kept = stack[name]["Properties"]["MessageRetentionPeriod"]
-        assert kept + dead_letters.DELIVERY_SECONDS <= RETENTION
+        assert kept + DELIVERY_SECONDS <= RETENTION
 
 
 def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(

@@ -24,7 +24,7 @@ from vumi.cli.options import (
 from vumi.cli.output import as_json, log_change, print_json, print_result, wants_json
 from vumi.cli.progress import Progress, progress
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin import counts_file, leancloud_file, other_counters
+from vumi.operate.admin import counts_file, other_counters
 from vumi.operate.admin.counts_file import ImportedCount
 from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
@@ -151,7 +151,7 @@ def import_(  # noqa: PLR0913  its options
         raise click.UsageError("give a FILE, or names with --from, or --leancloud FILE --site ID")
     if leancloud:
         with files.open_input(leancloud) as opened:
-            rows = leancloud_file.read(leancloud, opened, site)
+            rows = counts_file.read_leancloud(leancloud, opened, site)
         run(rows, job)
         return
     if service:

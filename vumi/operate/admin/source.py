@@ -30,22 +30,6 @@ class Group:
         return key_of(self.head)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object of the archive."""
-
-    name: str
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedEvent:
-    """An event that was delivered to a queue of the operator, and was not received yet."""
-
-    queue: str
-    body: str
-
-
 class Source(Protocol):
     """The content of an installation, as an export reads it. Every method raises `StorageError`."""
 
@@ -56,11 +40,11 @@ class Source(Protocol):
     def groups(self) -> Iterator[Group]:
         """Yield the groups, each once, and each of one moment."""
 
-    def objects(self) -> Iterator[StoredObject]:
-        """Yield the objects of the archive."""
+    def objects(self) -> Iterable[tuple[str, bytes]]:
+        """Return the name and the content of each object of the archive."""
 
-    def queued_events(self) -> Iterator[QueuedEvent]:
-        """Yield the events that wait in queues of this installation."""
+    def queued_events(self) -> Iterable[tuple[str, str]]:
+        """Return the queue and the body of each event that the operator has not received yet."""
 
     def left_out(self) -> Sequence[str]:
         """Return what could not be exported, for the operator, after all was read."""

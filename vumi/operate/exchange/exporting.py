@@ -11,7 +11,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
-from vumi.operate.admin.source import Group, Source, StoredObject
+from vumi.operate.admin.source import Group, Source
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, LineWriter, header
 from vumi.operate.kinds import VIEW, kind_of
 
@@ -30,10 +30,10 @@ def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter)
         for item in chain([group.head], group.rest):
             _write(writer, item)
         yield group
-    for event in source.queued_events():
-        writer.write({"type": QUEUED_EVENT, "queue": event.queue, "body": event.body})
-    for stored in source.objects():
-        writer.write({"type": OBJECT, "name": stored.name, "text": _unzip(stored)})
+    for queue, body in source.queued_events():
+        writer.write({"type": QUEUED_EVENT, "queue": queue, "body": body})
+    for name, content in source.objects():
+        writer.write({"type": OBJECT, "name": name, "text": _unzip(name, content)})
     writer.end()
 
 
@@ -46,11 +46,11 @@ def _write(writer: LineWriter, item: Item) -> None:
     writer.write(line)
 
 
-def _unzip(stored: StoredObject) -> str:
+def _unzip(name: str, content: bytes) -> str:
     try:
-        return gzip.decompress(stored.body).decode()
+        return gzip.decompress(content).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ExportError(
-            f"the object {stored.name} of the archive can't be read: {error}; vumi check finds all"
+            f"the object {name} of the archive can't be read: {error}; vumi check finds all"
             " such objects"
         ) from error

@@ -34,7 +34,7 @@ from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.source import Group, QueuedEvent, StoredObject, new_summary
+from vumi.operate.admin.source import Group, new_summary
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
 BATCH_PARTITIONS = 100
@@ -56,7 +56,7 @@ class TableSource:
     def __init__(
         self,
         installation: Installation,
-        objects: Iterable[StoredObject] = (),
+        objects: Iterable[tuple[str, bytes]] = (),
         sleep: Callable[[Seconds], None] = time.sleep,
     ) -> None:
         """Read an installation; `objects` are those of its archive."""
@@ -83,12 +83,12 @@ class TableSource:
             for groups in self._map(read, wallet_keys[start : start + BATCH_PARTITIONS]):
                 yield from groups
 
-    def objects(self) -> Iterator[StoredObject]:
-        yield from self._objects
+    def objects(self) -> Iterable[tuple[str, bytes]]:
+        return self._objects
 
-    def queued_events(self) -> Iterator[QueuedEvent]:
-        """Yield nothing: a queue on AWS is the operator's own, and stays."""
-        yield from ()
+    def queued_events(self) -> Iterable[tuple[str, str]]:
+        """Return nothing: a queue on AWS is the operator's own, and stays."""
+        return ()
 
     def left_out(self) -> Sequence[str]:
         return ()

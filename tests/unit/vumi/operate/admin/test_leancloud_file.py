@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from vumi.operate.admin import leancloud_file
-from vumi.operate.admin.counts_file import CountsFileError
+from vumi.operate.admin.counts_file import CountsFileError, read_leancloud
 
 SAMPLE = """#filetype:JSON-streaming {"type":"Class","class":"Counter"}
 {"objectId":"5f0c","title":"Hello","url":"/2020/07/13/hello/","time":41,"ACL":{"*":{"read":true}}}
@@ -22,7 +21,7 @@ COUNTS = {"me.example/2020/07/13/hello/": 43, "me.example/posts/文/": 7, "me.ex
 
 def read(content: str) -> dict[str, int]:
     file = io.BytesIO(content.encode())
-    return {row.badge_id: row.count for row in leancloud_file.read("FILE", file, "me.example")}
+    return {row.badge_id: row.count for row in read_leancloud("FILE", file, "me.example")}
 
 
 def test_pages_have_the_ids_of_the_script_and_the_site_has_their_sum() -> None:

@@ -21,7 +21,6 @@ from simulation.clocks import NOON, Clock
 from simulation.exchange_world import QUEUE, export, one_machine, restore
 from simulation.installation import MemoryInstallation
 from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
-from vumi.operate.admin.source import QueuedEvent
 from vumi.operate.exchange.exporting import ExportError
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.kinds import UnknownItemError
@@ -149,10 +148,7 @@ def test_an_item_of_no_known_kind_is_refused(file: FileInstallation) -> None:
 def test_events_that_wait_in_a_queue_move(file: FileInstallation) -> None:
     file.event_queue(QUEUE).send_all([Message("one"), Message("two")])
     with file.open_source() as source:
-        assert list(source.queued_events()) == [
-            QueuedEvent(QUEUE, "one"),
-            QueuedEvent(QUEUE, "two"),
-        ]
+        assert list(source.queued_events()) == [(QUEUE, "one"), (QUEUE, "two")]
     other = MemoryInstallation(clock=Clock(NOON))
     [kept, _] = restore(other, export(file))
     assert kept.reason == "EVENT_QUEUES has no queue mails here"

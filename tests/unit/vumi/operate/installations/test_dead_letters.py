@@ -21,7 +21,7 @@ from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from vumi.operate.admin.installation import LetterOutcome
-from vumi.operate.installations.dead_letters import DELIVERY_SECONDS, INVISIBLE_SECONDS, Redrive
+from vumi.operate.installations.stack import DELIVERY_SECONDS, INVISIBLE_SECONDS, Redrive
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds
