@@ -13,7 +13,7 @@ from vumi.operate.admin import counts_file
 from vumi.operate.admin.counts_file import CountsExport, format_row
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.source import Source
-from vumi.operate.exchange import exporting, files
+from vumi.operate.exchange import files
 from vumi.operate.kinds import TOKEN
 
 
@@ -51,7 +51,7 @@ def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
 
 def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> None:
     writer, now = files.LineWriter(file), installation.clock()
-    exported = exporting.export(source, installation.settings, now, writer)
+    exported = files.export(source, installation.settings, now, writer)
     with progress("exporting") as line:
         for _ in line.count(exported):
             pass

@@ -24,7 +24,7 @@ from vumi.errors import ReportedError, plural
 from vumi.metrics import access
 from vumi.metrics.monitoring import Monitoring, read_process
 from vumi.operate.admin.most_viewed import MostViewed
-from vumi.operate.admin.overview_refresh import Overview
+from vumi.operate.admin.overview_file import Overview
 from vumi.operate.admin.routes import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits

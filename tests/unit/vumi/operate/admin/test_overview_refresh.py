@@ -11,13 +11,13 @@ from simulation.clocks import Clock
 from simulation.logs import logged_events
 from vumi.operate.admin import overview_file
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.admin.overview_file import BadgeQuery
-from vumi.operate.admin.overview_refresh import (
+from vumi.operate.admin.overview_file import (
     AGAIN_SECONDS,
     FRESH_FACTOR,
     FRESH_SECONDS,
     OLD_SECONDS,
     WATCH_SECONDS,
+    BadgeQuery,
     Overview,
 )
 
