@@ -11,8 +11,7 @@ from vumi.cli.progress import progress
 from vumi.errors import plural
 from vumi.operate.admin import counts_file
 from vumi.operate.admin.counts_file import CountsExport, format_row
-from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.source import Source
+from vumi.operate.admin.installation import Installation, Source
 from vumi.operate.exchange import files
 from vumi.operate.kinds import TOKEN
 

@@ -56,18 +56,12 @@ class Redrive:
     def run(self, event_ids: Sequence[str] = ()) -> Iterator[Redriven]:
         """Redrive these events, or all failed events. Raises `StorageError`.
 
-        Running it again redrives the rest, because a redriven event is no longer failed.
+        Running it again redrives the rest, because a redriven event is no longer failed. All failed
+        events are listed first, so that one that fails again is not redriven twice.
         """
-        for event_id in event_ids or self._list_failed():
+        failed = (due.key.pk for one in batches(Status.ERROR) for due in between(self.table, one))
+        for event_id in event_ids or [pk.removeprefix(PARTITION) for pk in failed]:
             yield self._redrive(event_id)
-
-    def _list_failed(self) -> list[str]:
-        """List all failed events first, so that one that fails again is not redriven twice."""
-        return [
-            due.key.pk.removeprefix(PARTITION)
-            for batch in batches(Status.ERROR)
-            for due in between(self.table, batch)
-        ]
 
     def _redrive(self, event_id: str) -> Redriven:
         try:

@@ -23,8 +23,8 @@ from chalicelib.counting.summary import Summary
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.items import text
 from vumi.errors import ReportedError
+from vumi.operate.admin.installation import Group, Source
 from vumi.operate.admin.other_counters import WebPage
-from vumi.operate.admin.source import Group, Source
 from vumi.operate.kinds import BADGE, OWNER, VIEW, kind_of
 
 HEADER = ["id", "count"]

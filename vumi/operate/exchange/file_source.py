@@ -21,7 +21,7 @@ from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
 from chalicelib.wallets.archive import EntryRemoval, batches
 from chalicelib.wallets.wallet import ENTRY
-from vumi.operate.admin.source import Group, is_live, later, new_summary
+from vumi.operate.admin.installation import Group, is_live, later, new_summary
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.storage.archive import FolderArchive
 from vumi.storage.queue import DEAD_LETTERS
@@ -40,7 +40,7 @@ CHANGES = (
 
 
 class FileSource:
-    """The `source.Source` of a file; the connection has begun a read transaction."""
+    """The `installation.Source` of a file; the connection has begun a read transaction."""
 
     engine = "one machine"
 

@@ -30,7 +30,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin.source import Group, Source
+from vumi.operate.admin.installation import Group, Source
 from vumi.operate.kinds import VIEW, WrongLineError, kind_of
 from vumi.storage.archive import sync_folder
 

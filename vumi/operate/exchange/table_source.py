@@ -33,8 +33,7 @@ from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
 from vumi.operate.admin.importing import PATIENCE
-from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.source import Group, new_summary
+from vumi.operate.admin.installation import Group, Installation, new_summary
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
 BATCH_PARTITIONS = 100
@@ -49,7 +48,7 @@ AFTER_EVERY_ID = "~"
 
 
 class TableSource:
-    """The `source.Source` of an installation, which reads each item by its table."""
+    """The `installation.Source` of an installation, which reads each item by its table."""
 
     engine = "AWS"
 
