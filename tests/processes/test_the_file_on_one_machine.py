@@ -263,36 +263,3 @@ def test_a_file_that_breaks_while_it_is_served_becomes_read_only(
     assert len(told) == 1
     assert WAY_BACK.replace('"', '\\"') in told[0]
     assert sum('"loop_paused"' in line for line in lines) < 20
-
-
-def test_a_backup_of_a_running_server_replaces_a_broken_file(folder: Path, tmp_path: Path) -> None:
-    """This follows docs/backups.md: stop, restore, start.
-
-    3 and 2 views come before the backup; 4 more come after it and are lost with the file.
-    """
-    with running(folder) as server:
-        server.visit("a", 2)
-        status, out, err = run(folder, "backup", str(tmp_path / "backup"))
-        assert (status, err) == (0, "")
-        assert out == (
-            f"{tmp_path / 'backup'} has the file and 0 objects of the archive, and is correct.\n"
-        )
-        server.visit("a", 4)
-        before = snapshot(folder)
-        assert run(folder, "check")[0] == 0
-        after = snapshot(folder)
-        assert (after.keys(), after[FILE]) == (before.keys(), before[FILE])
-        server.stop()
-    break_page(folder / FILE)
-    status, out, err = run(folder, "check")
-    assert status == 3
-    assert "database disk image is malformed" in out
-    assert err.endswith(f"{WAY_BACK}\n")
-    status, out, err = run(folder, "restore", "--aside", str(tmp_path / "backup"))
-    assert (status, err) == (0, "")
-    assert f"{folder} has the file and 0 objects of the archive, and is correct; start vu" in out
-    with running(folder) as server:
-        assert server.peek("a") == 5
-        server.visit("a", 1)
-        assert server.stop()[0] == 0
-    assert run(folder, "check")[0] == 0
