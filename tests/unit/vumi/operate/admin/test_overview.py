@@ -37,7 +37,7 @@ from simulation.views import (
 from tests.profile import cases
 from vumi.operate.admin import overview
 from vumi.operate.admin.most_viewed import read_top
-from vumi.operate.admin.overview import BadgeOverview
+from vumi.operate.admin.overview import BadgeOverview, By
 from vumi.storage.badges import count_badges, count_seen, read_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable, all_items
