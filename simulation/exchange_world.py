@@ -39,7 +39,7 @@ from simulation.installation import MemoryInstallation
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from vumi.operate.admin.installation import Installation
-from vumi.operate.exchange import exporting, files
+from vumi.operate.exchange import files
 from vumi.operate.exchange.restoring import Restore, Restored, RestoreOutcome
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.installations.stack import StackInstallation
@@ -265,7 +265,7 @@ def export(installation: Installation) -> bytes:
     file = BytesIO()
     with installation.open_source() as source:
         writer = files.LineWriter(file)
-        list(exporting.export(source, installation.settings, installation.clock(), writer))
+        list(files.export(source, installation.settings, installation.clock(), writer))
     return file.getvalue()
 
 

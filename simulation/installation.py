@@ -27,7 +27,6 @@ from vumi.journals import MALFORMED, ArchivedObject, first_name
 from vumi.operate.admin import overview
 from vumi.operate.admin.installation import Installation, LetterOutcome
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.admin.source import StoredObject
 from vumi.operate.exchange.table_source import TableSource
 
 
@@ -69,7 +68,7 @@ class MemoryInstallation:
     @contextmanager
     def open_source(self) -> Iterator[TableSource]:
         objects = sorted(self.archive.objects.items())
-        yield TableSource(self, [StoredObject(*one) for one in objects], self.sleep)
+        yield TableSource(self, objects, self.sleep)
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))

@@ -1,4 +1,7 @@
-"""The errors that the program reports in one line. Any other error is a bug."""
+"""The errors that the program reports in one line, and the numbers in its messages.
+
+Any other error is a bug.
+"""
 
 from __future__ import annotations
 
@@ -10,3 +13,8 @@ class ReportedError(Exception):
     """
 
     status = 1
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun, like `1 badge` or `1,000 badges`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -22,7 +22,7 @@ from deploy import template
 from deploy.conditions import ALL_FEATURES, choose
 from deploy.stage import Folder
 from tests.processes.translated import FUNCTIONS, Resources, made_with, of_type, resources_of
-from vumi.operate.installations import dead_letters
+from vumi.operate.installations.stack import DELIVERY_SECONDS
 
 # ---- the functions
 
@@ -299,7 +299,7 @@ def test_a_view_or_its_marker_outlives_every_delivery_of_its_message(stack: Reso
     """This is law 4. A dead letter's age counts from the first sending of its message."""
     for name in ("ViewsQueue", "ViewsDeadLetters"):
         kept = stack[name]["Properties"]["MessageRetentionPeriod"]
-        assert kept + dead_letters.DELIVERY_SECONDS <= RETENTION
+        assert kept + DELIVERY_SECONDS <= RETENTION
 
 
 def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(

@@ -16,17 +16,16 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.settings import DIGEST
 from vumi.cli.options import (
     BADGE_ID,
-    as_json,
     confirm,
     dry_run,
     examples,
     on_installation,
     yes,
 )
-from vumi.cli.output import log_change, print_fields, print_json, print_result
+from vumi.cli.output import as_json, log_change, print_fields, print_result
+from vumi.errors import plural
 from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
-from vumi.plurals import plural
 
 
 class HourType(click.ParamType[datetime]):
@@ -53,10 +52,10 @@ some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=
 @one_badge
 @as_json
 @on_installation
-def show(installation: Installation, badge_id: str, *, as_json: bool) -> None:
+def show(installation: Installation, badge_id: str) -> None:
     """Show a badge: its count, its names and all that is set."""
     found = badges.report(installation.table, badge_id, installation.view_clock())
-    (print_json if as_json else print_fields)(asdict(found))
+    print_fields(asdict(found))
 
 
 @click.command(
@@ -194,7 +193,7 @@ def delete(
 )
 @as_json
 @on_installation
-def claim(installation: Installation, badge_id: str, digest: str, *, as_json: bool) -> None:
+def claim(installation: Installation, badge_id: str, digest: str) -> None:
     """Hand out a secret for any badge, whoever has it now.
 
     An earlier secret of the badge is void. The badge may be new.
@@ -206,7 +205,7 @@ def claim(installation: Installation, badge_id: str, digest: str, *, as_json: bo
     log_change(badge_id, before)
     secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
     fields = {"id": badge_id, "secret": claimed.secret or None}
-    print_result(f"{badge_id} has a new owner{secret}", fields, as_json=as_json)
+    print_result(f"{badge_id} has a new owner{secret}", fields)
 
 
 @click.command(epilog=examples("vumi release octocat/hello-world"))

@@ -8,8 +8,8 @@ from chalicelib.counting import bans as stored
 from chalicelib.counting.bans import Ban
 from chalicelib.owners.bans import find, parse_reason, to_json
 from chalicelib.units import to_milliseconds
-from vumi.cli.options import BADGE_ID, as_json, examples, on_installation
-from vumi.cli.output import log_change, print_json, print_table
+from vumi.cli.options import BADGE_ID, examples, on_installation
+from vumi.cli.output import as_json, log_change, print_objects
 from vumi.errors import ReportedError
 from vumi.operate.admin.installation import Installation
 
@@ -50,14 +50,9 @@ def ban(installation: Installation, pattern: str, reason: str) -> None:
 @click.command(epilog=examples("vumi bans", "vumi bans --json"))
 @as_json
 @on_installation
-def bans(installation: Installation, *, as_json: bool) -> None:
+def bans(installation: Installation) -> None:
     """List all bans."""
-    found = [to_json(one) for one in stored.read_all(installation.table)]
-    if as_json:
-        for fields in found:
-            print_json(fields)
-    else:
-        print_table(("PATTERN", "REASON", "BY", "AT"), (list(one.values()) for one in found))
+    print_objects(map(to_json, stored.read_all(installation.table)))
 
 
 @click.command(epilog=examples("vumi unban 'spammer/*'"))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
-from vumi import priority
 from vumi.cli import styles
-from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import print_result
+from vumi.cli.options import Invocation, examples
+from vumi.cli.output import as_json, print_result, wants_json
 from vumi.cli.progress import progress
-from vumi.errors import ReportedError
+from vumi.errors import ReportedError, plural
 from vumi.operate.check import check as checking
 from vumi.operate.check.live import LiveCheck
 from vumi.operate.check.report import Finding, FindingKind
 from vumi.operate.installations.file import find_file
-from vumi.plurals import plural
 from vumi.storage.database import WAY_BACK
 
 
@@ -39,9 +37,7 @@ class CheckFailedError(ReportedError):
 @click.option("--table", metavar="NAME", help="Check this restored table, with --stack.")
 @as_json
 @click.pass_obj
-def check(
-    invocation: Invocation, stack_name: str | None, table: str | None, *, as_json: bool
-) -> None:
+def check(invocation: Invocation, stack_name: str | None, table: str | None) -> None:
     """Check the whole file, and change nothing.
 
     It works while the server runs or not. Each line is ok, a note, or wrong. The exit status is 3
@@ -52,8 +48,8 @@ def check(
             raise click.UsageError("--table needs --stack")
         folder = invocation.settings.folder
         name, advice = str(find_file(folder)), WAY_BACK
-        priority.lower()
-        findings = _check_folder(folder)
+        os.nice(19)  # the lowest priority: visitors go first
+        findings = checking.check(folder)
     else:
         name = f"the table {table}" if table else f"the stack {stack_name}"
         advice = 'docs/backups.md, "On AWS", says how to go on'
@@ -63,21 +59,12 @@ def check(
         for finding in findings:
             wrong += finding.kind is FindingKind.WRONG
             line.hide()
-            _print(finding, as_json=as_json)
+            text = f"{styles.mark(finding.kind, sys.stdout)} {finding.message}"
+            print_result(text, {"kind": str(finding.kind), "message": finding.message})
     if wrong:
         raise CheckFailedError(f"{name} has {plural(wrong, 'error')}; {advice}")
-    if not as_json:
+    if not wants_json():
         click.echo(styles.good(f"{name} has no errors."))
-
-
-def _print(finding: Finding, *, as_json: bool) -> None:
-    text = f"{styles.mark(finding.kind, sys.stdout)} {finding.message}"
-    fields = {"kind": str(finding.kind), "message": finding.message}
-    print_result(text, fields, as_json=as_json)
-
-
-def _check_folder(folder: Path) -> Iterator[Finding]:
-    yield from checking.check(folder)
 
 
 def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> Iterator[Finding]:

@@ -8,13 +8,12 @@ import click
 
 from vumi.cli.options import examples, on_installation
 from vumi.cli.progress import progress
+from vumi.errors import plural
 from vumi.operate.admin import counts_file
 from vumi.operate.admin.counts_file import CountsExport, format_row
-from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.source import Source
-from vumi.operate.exchange import exporting, files
+from vumi.operate.admin.installation import Installation, Source
+from vumi.operate.exchange import files
 from vumi.operate.kinds import TOKEN
-from vumi.plurals import plural
 
 
 @click.command(
@@ -51,7 +50,7 @@ def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
 
 def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> None:
     writer, now = files.LineWriter(file), installation.clock()
-    exported = exporting.export(source, installation.settings, now, writer)
+    exported = files.export(source, installation.settings, now, writer)
     with progress("exporting") as line:
         for _ in line.count(exported):
             pass

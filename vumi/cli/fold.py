@@ -6,7 +6,7 @@ keeps records. It must run within RETENTION_SECONDS, before TTL removes their vi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -18,13 +18,12 @@ from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.resources import Counting
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import print_result
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import as_json, print_result
 from vumi.cli.progress import progress
-from vumi.errors import ReportedError
+from vumi.errors import ReportedError, plural
 from vumi.operate.admin.importing import PATIENCE
 from vumi.operate.admin.installation import Installation
-from vumi.plurals import plural
 
 BATCH_BADGES = 100
 
@@ -80,9 +79,7 @@ def _fold(counting: Counting, badge_id: str) -> FoldedBadge:
 @click.option("--all", "of_all", is_flag=True, help="Fold all badges that have views to fold.")
 @as_json
 @on_installation
-def fold(
-    installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool, as_json: bool
-) -> None:
+def fold(installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool) -> None:
     """Fold badges.
 
     On AWS this is needed after the consumer was stopped for more than 24 hours.
@@ -90,39 +87,29 @@ def fold(
     if of_all == bool(badge_ids):
         raise click.UsageError("give --all or the ids of badges")
     ids = badge_ids or installation.viewed_ids()
-    with progress("folding badges") as line:
-        folded = fold_badges(installation.counting, installation.map_parallel, ids)
-        report(line.count(folded), as_json=as_json, before_print=line.hide)
+    report(fold_badges(installation.counting, installation.map_parallel, ids))
 
 
-def report(
-    fold: Iterator[FoldedBadge],
-    *,
-    as_json: bool = False,
-    before_print: Callable[[], object] = lambda: None,
-) -> None:
+def report(fold: Iterator[FoldedBadge]) -> None:
     """Fold badges and print the result. Raises `NotFoldedError`."""
-    badges = views = failed = 0
-    try:
-        for folded in fold:
-            badges += 1
-            views += folded.views
-            if folded.failure:
-                failed += 1
-                before_print()
-                text = f"{folded.badge_id} is not folded: {folded.failure}"
-                print_result(
-                    text, {"id": folded.badge_id, "error": folded.failure}, as_json=as_json
-                )
-    except (UnavailableError, KeyboardInterrupt) as error:
-        reason = str(error) or "it was interrupted"
-        raise NotFoldedError(
-            f"the fold stopped after {plural(badges, 'badge')}: {reason}; run it again to"
-            " fold the rest"
-        ) from error
-    before_print()
-    text = f"folded {plural(views, 'view')} of {plural(badges, 'badge')}"
-    print_result(text, {"badges": badges, "views": views, "not_folded": failed}, as_json=as_json)
+    views = failed = 0
+    with progress("folding badges") as line:
+        try:
+            for folded in line.count(fold):
+                views += folded.views
+                if folded.failure:
+                    failed += 1
+                    line.hide()
+                    text = f"{folded.badge_id} is not folded: {folded.failure}"
+                    print_result(text, {"id": folded.badge_id, "error": folded.failure})
+        except (UnavailableError, KeyboardInterrupt) as error:
+            reason = str(error) or "it was interrupted"
+            raise NotFoldedError(
+                f"the fold stopped after {plural(line.done, 'badge')}: {reason}; run it again to"
+                " fold the rest"
+            ) from error
+    text = f"folded {plural(views, 'view')} of {plural(line.done, 'badge')}"
+    print_result(text, {"badges": line.done, "views": views, "not_folded": failed})
     if failed:
         raise NotFoldedError(
             f"{plural(failed, 'badge')} not folded; fix the cause and run it again"

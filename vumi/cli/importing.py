@@ -1,36 +1,38 @@
-"""The command `import`: its options, its progress and its reports."""
+"""The command `import`: its options, the counts of other counters, its progress and its reports."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from chalicelib.outgoing.addresses import Allowed
+from chalicelib.outgoing.http_client import HttpClient
 from chalicelib.storage.errors import StorageError
-from vumi.cli import moving_here
 from vumi.cli.options import (
     BADGE_ID,
     Invocation,
-    as_json,
+    confirm,
     dry_run,
     examples,
     on_installation,
     yes,
 )
-from vumi.cli.output import log_change, print_json, print_result
-from vumi.errors import ReportedError
-from vumi.operate.admin import counts_file, leancloud_file, other_counters
+from vumi.cli.output import as_json, log_change, print_json, print_result, wants_json
+from vumi.cli.progress import Progress, progress
+from vumi.errors import ReportedError, plural
+from vumi.operate.admin import counts_file, other_counters
+from vumi.operate.admin.counts_file import ImportedCount
 from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
+from vumi.operate.admin.other_counters import Client, NotReadError
 from vumi.operate.exchange import files
 from vumi.operate.exchange.files import ExportFile
 from vumi.operate.exchange.restoring import Restore, RestoreOutcome
 from vumi.operate.installations.file import make_file
-from vumi.plurals import plural
 
 MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
@@ -132,7 +134,6 @@ def import_(  # noqa: PLR0913  its options
     dry_run: bool,
     replace: bool,
     tokens: bool,
-    as_json: bool,
 ) -> None:
     """Import an export, a file of counts, or another counter.
 
@@ -150,66 +151,106 @@ def import_(  # noqa: PLR0913  its options
         raise click.UsageError("give a FILE, or names with --from, or --leancloud FILE --site ID")
     if leancloud:
         with files.open_input(leancloud) as opened:
-            rows = leancloud_file.read(leancloud, opened, site)
-        run(rows, job, as_json=as_json)
+            rows = counts_file.read_leancloud(leancloud, opened, site)
+        run(rows, job)
         return
     if service:
-        source = moving_here.Source(service, sources, badge_id, address, yes, as_json)
-        import_from(source, job, moving_here.client_of(installation.settings))
+        pages = name_badges(service, sources, badge_id)
+        # It calls private networks only if `WEBHOOK_ALLOW` has them.
+        allowed = Allowed.parse(installation.settings.webhook_allow)
+        client = HttpClient(allowed, max_bytes=other_counters.MAX_REPLY_BYTES)
+        if other_counters.COUNTERS[service].counts and not yes:
+            _say(f"{service} counts a view for each reading of a count.")
+            confirm(yes=False)
+        import_from(service, pages, job, client, address)
         return
     if badge_id or address:
         raise click.UsageError("--as and --at need --from, because a file has its own ids")
     if len(sources) > 1:
         raise click.UsageError(f"give one FILE, not {len(sources)}; names need --from")
-    _import_file(sources[0], Restore(installation, dry_run, tokens), job, as_json=as_json)
+    _import_file(sources[0], Restore(installation, dry_run, tokens), job)
 
 
-def _import_file(file: str, whole: Restore, counts: Import, *, as_json: bool) -> None:
+def _import_file(file: str, whole: Restore, counts: Import) -> None:
     with files.open_input(file) as opened:
         if files.is_export(opened):
             if counts.replace:
                 raise click.UsageError("--replace is for counts; of an export, nothing is replaced")
-            restore(files.read(file, opened), whole, as_json=as_json)
+            restore(files.read(file, opened), whole)
             return
         rows = counts_file.read(file, opened)
-    run(rows, counts, as_json=as_json)
+    run(rows, counts)
 
 
-def import_from(source: moving_here.Source, job: Import, client: other_counters.Client) -> None:
-    """Read the counts of another counter and import those that were read.
+def name_badges(service: str, pages: Sequence[str], badge_id: str | None) -> dict[str, str]:
+    """Return the pages of a service by the ids of their badges; `badge_id` is that of the only one.
 
-    Raises `NotReadError` after that, if some could not be read.
+    Raises `UsageError` and `BadIdError`.
     """
-    rows, failures = moving_here.read(source, client)
+    if badge_id and len(pages) > 1:
+        raise click.UsageError(f"--as takes one NAME, not {len(pages)}")
+    named: dict[str, str] = {}
+    for page in pages:
+        one = badge_id or other_counters.badge_id_of(service, page)
+        if named.setdefault(one, page) != page:
+            raise click.UsageError(
+                f"{page} and {named[one]} are both {one} here; import one of them"
+            )
+    return named
+
+
+def import_from(
+    service: str, pages: Mapping[str, str], job: Import, client: Client, address: str
+) -> None:
+    """Read each count of another counter once, print it, and import those that were read.
+
+    `address` is that of a copy of the service. Raises `NotReadError` after that, if some could not
+    be read.
+    """
+    rows: list[ImportedCount] = []
+    failures: list[str] = []
+    for number, (badge_id, page) in enumerate(pages.items(), 1):
+        try:
+            count = other_counters.read(client, service, page, address)
+        except NotReadError as failure:
+            failures.append(str(failure))
+            continue
+        _say(f"{service} shows {count:,} for {page}, which is {badge_id} here")
+        rows.append(ImportedCount(number, badge_id, count))
     if rows:
-        run(rows, job, as_json=source.as_json)
+        run(rows, job)
     if failures:
-        raise other_counters.NotReadError("; ".join(map(str, failures)))
+        raise NotReadError("; ".join(failures))
 
 
-def restore(file: ExportFile, job: Restore, *, as_json: bool = False) -> None:
+def _say(text: str) -> None:
+    """Print a text for people, whose standard output may be for a program."""
+    click.echo(text, err=wants_json())
+
+
+def restore(file: ExportFile, job: Restore) -> None:
     """Import an export and print a report.
 
     Raises `InterruptedImportError`, `RestoreError`, and `KeptError` if something was not imported.
     """
     outcomes: Counter[tuple[str, RestoreOutcome]] = Counter()
     kept = 0
-    with _progress(file.count, "lines") as reach:
+    with _until_interrupted(file.count, "lines") as line:
         for result in job.run(file):
             outcomes[result.kind, result.outcome] += 1
             kept += result.outcome is RestoreOutcome.KEPT
             if result.reason and kept <= MAX_REPORTED:
                 text = f"{result.kind} {result.name} is kept: {result.reason}"
                 fields = {"kind": result.kind, "name": result.name, "kept": result.reason}
-                print_result(text, fields, as_json=as_json)
-            reach(result.line)
-        reach(file.count)
+                line.hide()
+                print_result(text, fields)
+            line.done = result.line
     if not job.dry_run:
         log_change(file.name)
-    _report_dry_run(job, as_json=as_json)
+    _report_dry_run(job)
     for (kind, outcome), count in sorted(outcomes.items(), key=_order):
         numbers = {"kind": kind, outcome.name.lower(): count}
-        print_result(f"{kind}: {count:,} {outcome.value}", numbers, as_json=as_json)
+        print_result(f"{kind}: {count:,} {outcome.value}", numbers)
     if kept:
         raise KeptError(
             f"{plural(kept, 'group')} not imported, and what is here stays: to have all of the"
@@ -222,22 +263,22 @@ def _order(counted: tuple[tuple[str, RestoreOutcome], int]) -> tuple[str, str]:
     return kind, outcome.value
 
 
-def run(rows: Sequence[counts_file.ImportedCount], job: Import, *, as_json: bool = False) -> None:
+def run(rows: Sequence[ImportedCount], job: Import) -> None:
     """Import counts and print a report, with each badge that had another base.
 
     Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
     """
     outcomes: Counter[ImportOutcome] = Counter()
-    with _progress(len(rows), "badges") as reach:
-        for result in job.run(rows):
+    with _until_interrupted(len(rows), "badges") as line:
+        for result in line.count(job.run(rows)):
             outcomes[result.outcome] += 1
             if not job.dry_run and result.outcome in CHANGES:
                 log_change(result.row.badge_id, {"base": result.before})
             if result.outcome in REPORTED_OUTCOMES:
-                print_result(_describe(result), result.to_json(), as_json=as_json)
-            reach(outcomes.total())
-    _report_dry_run(job, as_json=as_json)
-    if as_json:
+                line.hide()
+                print_result(_describe(result), result.to_json())
+    _report_dry_run(job)
+    if wants_json():
         print_json({one.value: outcomes[one] for one in ImportOutcome})
         return
     for outcome in ImportOutcome:
@@ -251,31 +292,23 @@ def _describe(result: ImportResult) -> str:
     return f"{badge}: {base}, and the import has {result.row.count:,}"
 
 
-def _report_dry_run(job: Import | Restore, *, as_json: bool) -> None:
-    if job.dry_run and not as_json:
+def _report_dry_run(job: Import | Restore) -> None:
+    if job.dry_run and not wants_json():
         click.echo("dry run: nothing was changed; without --dry-run:")
 
 
 @contextmanager
-def _progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, on a terminal alone; the function says how far the import is.
+def _until_interrupted(length: int, label: str) -> Iterator[Progress]:
+    """Show how far an import is, on a terminal alone.
 
     Raises `InterruptedImportError` if the block fails or is interrupted.
     """
-    done = 0
-    is_hidden = not sys.stderr.isatty()
-    with click.progressbar(length=length, label=label, file=sys.stderr, hidden=is_hidden) as bar:
-
-        def reach(place: int) -> None:
-            nonlocal done
-            bar.update(place - done)
-            done = place
-
+    with progress(f"importing {length:,} {label}") as line:
         try:
-            yield reach
+            yield line
         except (StorageError, KeyboardInterrupt) as error:
             reason = str(error) or "it was interrupted"
             raise InterruptedImportError(
-                f"the import stopped after {done:,} of {length:,} {label}: {reason}; run it again"
-                " to import the rest"
+                f"the import stopped after {line.done:,} of {length:,} {label}: {reason}; run it"
+                " again to import the rest"
             ) from error

@@ -15,8 +15,7 @@ from pathlib import Path
 import click
 
 from vumi.cli.options import examples
-from vumi.errors import ReportedError
-from vumi.plurals import plural
+from vumi.errors import ReportedError, plural
 
 PACKAGE = Path(__file__).parent.parent
 EXAMPLES = next(

@@ -1,4 +1,4 @@
-"""The parts that commands share: their environment, ids, --stack, --json, --yes and examples."""
+"""The parts that commands share: their environment, ids, --stack, --yes and examples."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 NOT_WRAPPED = "\b\n"
 """The line that keeps click from joining the lines after it."""
 
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
-)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 dry_run = click.option(
     "--dry-run", is_flag=True, is_eager=True, help="Report the changes without making them."

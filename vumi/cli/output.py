@@ -13,15 +13,37 @@ from vumi.cli.styles import strong
 
 Cell = str | int | None
 
+JSON = "vumi.json"
+"""Where the context of a command has whether it prints JSON."""
+
+
+def _keep_choice(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
+    context.meta[JSON] = value
+
+
+as_json = click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep_choice,
+    help="Print one JSON object per line, for programs.",
+)
+
+
+def wants_json() -> bool:
+    """Return whether the current command prints JSON."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(JSON))
+
 
 def print_json(value: Mapping[str, object]) -> None:
     """Print an object as one line of JSON."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def print_result(text: str, fields: Mapping[str, object], *, as_json: bool) -> None:
+def print_result(text: str, fields: Mapping[str, object]) -> None:
     """Print a text for people, or its fields for programs."""
-    if as_json:
+    if wants_json():
         print_json(fields)
     else:
         click.echo(text)
@@ -37,6 +59,9 @@ def log_change(changed_id: str, before: Mapping[str, object] | None = None) -> N
 
 def print_fields(fields: Mapping[str, object]) -> None:
     """Print an object, a line per field; an absent value is a dash."""
+    if wants_json():
+        print_json(fields)
+        return
     width = max(map(len, fields))
     for name, value in fields.items():
         click.echo(f"{name.ljust(width)}  {_describe(value)}")
@@ -46,6 +71,17 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print rows in columns; whole numbers are aligned to the right."""
     for number, line in enumerate(format_table(header, rows)):
         click.echo(line if number else strong(line))
+
+
+def print_objects(objects: Iterable[Mapping[str, Cell]], header: Sequence[str] = ()) -> None:
+    """Print a table of objects with the same fields, or a line of JSON for each."""
+    found = list(objects)
+    if wants_json():
+        for one in found:
+            print_json(one)
+    elif found:
+        names = header or [name.upper() for name in found[0]]
+        print_table(names, [[*one.values()] for one in found])
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:

@@ -35,7 +35,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Badges": {
         "list": "listing:list_",
-        "top": "top:top",
+        "top": "listing:top",
         "show": "badges:show",
         "set": "badges:set_",
         "freeze": "badges:freeze",
@@ -52,7 +52,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Data": {
         "check": "check:check",
         "backup": "backup:backup",
-        "restore": "restore:restore",
+        "restore": "backup:restore",
         "export": "export:export",
         "import": "importing:import_",
     },

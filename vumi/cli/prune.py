@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import click
 
 from chalicelib.units import WholeSeconds
-from vumi.cli.options import Invocation, as_json, confirm, dry_run, examples, yes
-from vumi.cli.output import log_change, print_json, print_result, print_table
+from vumi.cli.options import Invocation, confirm, dry_run, examples, yes
+from vumi.cli.output import as_json, log_change, print_objects, print_result
 from vumi.cli.progress import progress
+from vumi.errors import plural
 from vumi.operate.installations.file import open_installation
-from vumi.plurals import plural
 from vumi.storage.pruning import Pruning, Unseen, UnseenBadge
 
 DAY: WholeSeconds = 86_400
@@ -73,9 +73,7 @@ class PrunedSums:
 @dry_run
 @as_json
 @click.pass_obj
-def prune(  # noqa: PLR0913  its options
-    invocation: Invocation, *, unseen: int, below: int, yes: bool, dry_run: bool, as_json: bool
-) -> None:
+def prune(invocation: Invocation, *, unseen: int, below: int, yes: bool, dry_run: bool) -> None:
     """Remove badges that nobody owns and nobody saw.
 
     It works on one machine. This can't be undone.
@@ -90,7 +88,7 @@ def prune(  # noqa: PLR0913  its options
         found, pruned = PrunedSums(), PrunedSums()
         with progress("looking for badges") as line:
             found.add(line.count(job.find()))
-        _report(found, as_json=as_json)
+        print_objects([found.fields])
         if dry_run or not found.badges or not confirm(yes=yes):
             return
         with progress("pruning badges") as line:
@@ -100,11 +98,4 @@ def prune(  # noqa: PLR0913  its options
                 if pruned.badges:
                     log_change(plural(pruned.badges, "badge"), pruned.fields)
         text = f"Pruned {plural(pruned.badges, 'badge')}."
-        print_result(text, {"pruned": pruned.badges}, as_json=as_json)
-
-
-def _report(found: PrunedSums, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found.fields)
-    else:
-        print_table([name.upper() for name in found.fields], [[*found.fields.values()]])
+        print_result(text, {"pruned": pruned.badges})

@@ -18,10 +18,10 @@ from chalicelib.events.event import PARTITION, Status, batches
 from chalicelib.events.sweep import between
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds, to_milliseconds
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import print_json, print_result
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import as_json, print_json, print_result, wants_json
+from vumi.errors import plural
 from vumi.operate.admin.installation import Installation, LetterOutcome
-from vumi.plurals import plural
 
 
 class RedriveOutcome(Enum):
@@ -56,18 +56,12 @@ class Redrive:
     def run(self, event_ids: Sequence[str] = ()) -> Iterator[Redriven]:
         """Redrive these events, or all failed events. Raises `StorageError`.
 
-        Running it again redrives the rest, because a redriven event is no longer failed.
+        Running it again redrives the rest, because a redriven event is no longer failed. All failed
+        events are listed first, so that one that fails again is not redriven twice.
         """
-        for event_id in event_ids or self._list_failed():
+        failed = (due.key.pk for one in batches(Status.ERROR) for due in between(self.table, one))
+        for event_id in event_ids or [pk.removeprefix(PARTITION) for pk in failed]:
             yield self._redrive(event_id)
-
-    def _list_failed(self) -> list[str]:
-        """List all failed events first, so that one that fails again is not redriven twice."""
-        return [
-            due.key.pk.removeprefix(PARTITION)
-            for batch in batches(Status.ERROR)
-            for due in between(self.table, batch)
-        ]
 
     def _redrive(self, event_id: str) -> Redriven:
         try:
@@ -84,10 +78,10 @@ class Redrive:
 @click.command(epilog=examples("vumi redrive", "vumi redrive --stack vu-mi-prod"))
 @as_json
 @on_installation
-def redrive(installation: Installation, *, as_json: bool) -> None:
+def redrive(installation: Installation) -> None:
     """Send the dead letters of views again."""
     outcomes = installation.redrive_views()
-    if as_json:
+    if wants_json():
         print_json({one.name.lower(): outcomes[one] for one in LetterOutcome})
         return
     for outcome in LetterOutcome:
@@ -99,23 +93,21 @@ def redrive(installation: Installation, *, as_json: bool) -> None:
 @click.argument("event_ids", metavar="[EVENT]...", nargs=-1)
 @as_json
 @on_installation
-def redrive_events(
-    installation: Installation, event_ids: tuple[str, ...], *, as_json: bool
-) -> None:
+def redrive_events(installation: Installation, event_ids: tuple[str, ...]) -> None:
     """Deliver failed events again: these, or all."""
     job = Redrive(installation.table, installation.delivery_queue, installation.clock)
-    run(job, event_ids, as_json=as_json)
+    run(job, event_ids)
 
 
-def run(job: Redrive, event_ids: Sequence[str], *, as_json: bool = False) -> None:
+def run(job: Redrive, event_ids: Sequence[str]) -> None:
     """Redrive events and print a report. Raises `StorageError`; run it again then."""
     outcomes: Counter[RedriveOutcome] = Counter()
     for redriven in job.run(event_ids):
         outcomes[redriven.outcome] += 1
         reason = f"; its last error: {redriven.error}" if redriven.error else ""
         text = f"{redriven.event_id} {redriven.outcome.value}{reason}"
-        print_result(text, redriven.to_json(), as_json=as_json)
-    if as_json:
+        print_result(text, redriven.to_json())
+    if wants_json():
         return
     for outcome in RedriveOutcome:
         if outcomes[outcome] or outcome is RedriveOutcome.REDRIVEN:

@@ -20,13 +20,12 @@ from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples, setting
 from vumi.cli.styles import strong
 from vumi.engine import Engine
-from vumi.errors import ReportedError
+from vumi.errors import ReportedError, plural
 from vumi.metrics import access
 from vumi.metrics.monitoring import Monitoring, read_process
 from vumi.operate.admin.most_viewed import MostViewed
-from vumi.operate.admin.overview_refresh import Overview
+from vumi.operate.admin.overview_file import Overview
 from vumi.operate.admin.routes import Admin
-from vumi.plurals import plural
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 
 import click
 
-from vumi.cli.options import Invocation, as_json, examples
-from vumi.cli.output import print_json, print_table
+from vumi.cli.options import Invocation, examples
+from vumi.cli.output import as_json, print_objects, wants_json
 from vumi.given_settings import DEFAULT
 
 COMMON = {
@@ -27,7 +27,7 @@ COMMON = {
 @click.option("--all", "of_all", is_flag=True, help="Print those that few people change too.")
 @as_json
 @click.pass_obj
-def settings(invocation: Invocation, *, of_all: bool, as_json: bool) -> None:
+def settings(invocation: Invocation, *, of_all: bool) -> None:
     """Print settings with their values and sources.
 
     These are the most common ones, and all that have not the default. A source is the environment,
@@ -37,10 +37,6 @@ def settings(invocation: Invocation, *, of_all: bool, as_json: bool) -> None:
     _ = invocation.settings
     found = list(invocation.given.in_force())
     shown = [one for one in found if of_all or one.name in COMMON or one.source != DEFAULT]
-    if as_json:
-        for one in shown:
-            print_json(asdict(one))
-        return
-    print_table(("SETTING", "VALUE", "SOURCE"), map(astuple, shown))
-    if len(shown) < len(found):
+    print_objects(map(asdict, shown), ("SETTING", "VALUE", "SOURCE"))
+    if len(shown) < len(found) and not wants_json():
         click.echo(f"{len(shown)} of {len(found)} settings; --all prints the others", err=True)

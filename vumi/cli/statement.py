@@ -1,18 +1,105 @@
-"""The command `statement`, which prints the journal of a wallet."""
+"""The command `statement`: all entries of a wallet, oldest first, with the balance after each.
+
+Entries are in the table for two days, then in the archive, whose objects have the entries of all
+wallets by day. So a statement reads all objects since the wallet was opened, and keeps the entries
+of the wallet in a temporary file.
+"""
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
 import click
 
+from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import print_json
+from chalicelib.wallets.ledger import unknown
+from chalicelib.wallets.wallet import ID, PARTITION, Entry
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import as_json, print_json, wants_json
+from vumi.errors import ReportedError
+from vumi.journals import first_day, read_wallet
 from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.statement import Statement, StatementError, StatementLine, open_statement
 
 HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
+
+
+class StatementError(ReportedError):
+    """There is no statement. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLine:
+    """An entry, the change of the balance by it, and the balance after it."""
+
+    entry: Entry
+    change: int
+    balance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The journal of a wallet, up to the moment at which its balance was read."""
+
+    wallet_id: str
+    balance: int
+    last: str
+    _entries: sqlite3.Connection
+
+    def lines(self) -> Iterator[StatementLine]:
+        """Yield the entries in the order in which they were posted."""
+        balance = 0
+        rows = self._entries.execute(
+            "SELECT item FROM entries WHERE id <= ? ORDER BY id", (self.last,)
+        )
+        for (item,) in rows:
+            entry = Entry.of(json.loads(item))
+            amount = entry.posting.amount
+            change = -amount if entry.posting.source == self.wallet_id else amount
+            balance += change
+            yield StatementLine(entry, change, balance)
+
+
+@contextmanager
+def open_statement(installation: Installation, wallet_id: str) -> Iterator[Statement]:
+    """Collect the journal of a wallet.
+
+    Raises `StatementError`, `StorageError` and `vumi.journals.UnreadableObjectError`.
+
+    An entry moves from the table over the change log to the archive. They are read in this order,
+    so each entry is found in one of them.
+    """
+    if ID.fullmatch(wallet_id) is None:
+        raise StatementError(unknown(wallet_id))
+    with closing(sqlite3.connect("", isolation_level=None)) as entries:
+        entries.execute("CREATE TABLE entries (id TEXT PRIMARY KEY, item TEXT) WITHOUT ROWID")
+        entries.execute("BEGIN")
+
+        def add(item: Item) -> None:
+            row = (Entry.of(item).entry_id, json.dumps(item))
+            entries.execute("INSERT OR IGNORE INTO entries VALUES (?, ?)", row)
+
+        wallet = read_wallet(installation.table, wallet_id, add)
+        if wallet is None:
+            raise StatementError(unknown(wallet_id))
+        for item in _read_older(installation, wallet):
+            add(item)
+        yield Statement(wallet_id, number(wallet, "balance"), text(wallet, "last"), entries)
+
+
+def _read_older(installation: Installation, wallet: Item) -> Iterator[Item]:
+    """Yield the entries of a wallet that have left the table, some of them more than once."""
+    wallet_id = text(wallet, "PK").removeprefix(PARTITION)
+    yield from installation.removed_entries(wallet_id)
+    objects = installation.archived(first_day(wallet))
+    found = chain.from_iterable(one.entries(wallet_id) for one in objects)
+    yield from (entry.item for entry in found if entry.wallet_id == wallet_id)
 
 
 class WrongJournalError(StatementError):
@@ -51,12 +138,7 @@ class Bound(click.ParamType[Milliseconds]):
 @as_json
 @on_installation
 def statement(
-    installation: Installation,
-    wallet_id: str,
-    since: Milliseconds,
-    until: Milliseconds,
-    *,
-    as_json: bool,
+    installation: Installation, wallet_id: str, since: Milliseconds, until: Milliseconds
 ) -> None:
     """Print all entries of a wallet, with the balance after each.
 
@@ -64,19 +146,19 @@ def statement(
     archive. The exit status is 3 if the balance differs from their sum.
     """
     with open_statement(installation, wallet_id) as opened:
-        if not as_json:
+        if not wants_json():
             click.echo(HEADER)
         found = 0
         for line in opened.lines():
             found = line.balance
             if since <= line.entry.at < until:
-                _print_line(opened, line, as_json=as_json)
-        _print_end(opened, found, as_json=as_json)
+                _print_line(opened, line)
+        _print_end(opened, found)
 
 
-def _print_line(opened: Statement, line: StatementLine, *, as_json: bool) -> None:
+def _print_line(opened: Statement, line: StatementLine) -> None:
     entry, posting = line.entry, line.entry.posting
-    if as_json:
+    if wants_json():
         fields = {"id": entry.entry_id, "at": to_iso8601(entry.at), "kind": str(posting.kind)}
         amounts = {"change": str(line.change), "balance": str(line.balance)}
         sides = {"from": posting.source, "to": posting.target, "nonce": posting.nonce}
@@ -89,9 +171,9 @@ def _print_line(opened: Statement, line: StatementLine, *, as_json: bool) -> Non
     )
 
 
-def _print_end(opened: Statement, found: int, *, as_json: bool) -> None:
+def _print_end(opened: Statement, found: int) -> None:
     """Print the balance, and whether the journal adds up to it. Raises `WrongJournalError`."""
-    if as_json:
+    if wants_json():
         print_json(
             {"wallet": opened.wallet_id, "balance": str(opened.balance), "journal": str(found)}
         )
@@ -101,5 +183,5 @@ def _print_end(opened: Statement, found: int, *, as_json: bool) -> None:
             f" {found}; entries reach the archive some minutes after they leave the table, so run"
             " it again in 15 minutes"
         )
-    if not as_json:
+    if not wants_json():
         click.echo(f"The balance is {opened.balance}, and the journal adds up to it.")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import click
 
 from chalicelib.http.authentication import SHOWN_DIGITS
-from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import log_change, print_json, print_result, print_table
+from vumi.cli.options import examples, on_installation
+from vumi.cli.output import as_json, log_change, print_objects, print_result
 from vumi.operate.admin.installation import Installation
 from vumi.tokens import StoredToken, TokenStore
 
@@ -38,36 +38,31 @@ def token() -> None:
 @click.option("--quiet", is_flag=True, help="Print the token alone, for programs.")
 @as_json
 @on_installation
-def create(installation: Installation, name: str, user: str, *, quiet: bool, as_json: bool) -> None:
+def create(installation: Installation, name: str, user: str, *, quiet: bool) -> None:
     """Create a token and print it, only once."""
     created = _store(installation).create(name, user)
     log_change(name)
     text = created if quiet else f"Token {name}, shown only once: {created}"
-    print_result(text, {"name": name, "token": created}, as_json=as_json)
+    print_result(text, {"name": name, "token": created})
 
 
 @token.command("list", epilog=examples("vumi token list", "vumi token list --json"))
 @as_json
 @on_installation
-def list_(installation: Installation, *, as_json: bool) -> None:
+def list_(installation: Installation) -> None:
     """List all tokens with the beginnings of their digests."""
-    found = [_describe(stored) for stored in _store(installation).read_all()]
-    if as_json:
-        for fields in found:
-            print_json(fields)
-    else:
-        print_table(("DIGEST", "NAME", "HOLDER", "CREATED"), (list(one.values()) for one in found))
+    print_objects(map(_describe, _store(installation).read_all()))
 
 
 @token.command(epilog=examples("vumi token revoke shop"))
 @click.argument("wanted", metavar="TOKEN")
 @as_json
 @on_installation
-def revoke(installation: Installation, wanted: str, *, as_json: bool) -> None:
+def revoke(installation: Installation, wanted: str) -> None:
     """Revoke a token by its name, or by 8 or more digits of its digest."""
     revoked = _describe(_store(installation).revoke(wanted))
     log_change(revoked["name"], revoked)
-    print_result(f"revoked: {'  '.join(revoked.values())}", revoked, as_json=as_json)
+    print_result(f"revoked: {'  '.join(revoked.values())}", revoked)
 
 
 def _store(installation: Installation) -> TokenStore:

@@ -20,9 +20,8 @@ from chalicelib.pages.github_traffic import TrafficBody, tell
 from chalicelib.storage.items import Item
 from vumi.cli.options import BADGE_ID, Invocation, examples
 from vumi.cli.output import log_change
-from vumi.errors import ReportedError
+from vumi.errors import ReportedError, plural
 from vumi.operate.admin import badge as badges
-from vumi.plurals import plural
 
 API = "https://api.github.com"
 HEADERS = {"Accept": "application/vnd.github+json", "Accept-Encoding": "identity"}

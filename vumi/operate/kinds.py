@@ -27,8 +27,7 @@ from chalicelib.ulids import milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Entry, PostingOutcome
-from vumi.errors import ReportedError
-from vumi.plurals import plural
+from vumi.errors import ReportedError, plural
 from vumi.tokens import NAME, StoredToken
 
 NUMBERS = (

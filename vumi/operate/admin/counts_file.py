@@ -1,19 +1,21 @@
-"""A CSV file of counts with one line `id,count` per badge: its import and its export.
+"""Files of counts: a CSV file with one line `id,count` per badge, and an export of LeanCloud.
 
-A file is checked before any line of it is used. It is UTF-8, with or without a byte order mark, and
-may start with the header `id,count`. An id with a comma or a quote is quoted (RFC 4180). Blank
-lines are ignored.
+A file is checked before any line of it is used. A CSV file is UTF-8, with or without a byte order
+mark, and may start with the header `id,count`. An id with a comma or a quote is quoted (RFC 4180).
+Blank lines are ignored.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
 
 from chalicelib.badges import options
 from chalicelib.counting import ids
@@ -21,7 +23,8 @@ from chalicelib.counting.summary import Summary
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.items import text
 from vumi.errors import ReportedError
-from vumi.operate.admin.source import Group, Source
+from vumi.operate.admin.installation import Group, Source
+from vumi.operate.admin.other_counters import WebPage
 from vumi.operate.kinds import BADGE, OWNER, VIEW, kind_of
 
 HEADER = ["id", "count"]
@@ -105,6 +108,55 @@ def format_problems(name: str, problems: list[str]) -> str:
     lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
     return f"{name}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")
+
+
+def read_leancloud(name: str, file: IO[bytes], site: str) -> list[ImportedCount]:
+    """Read the counts of a site's pages in LeanCloud's export, and their sum as that of the site.
+
+    Each line is an object of the class `Counter` as JSON, with the path or the URL of a page
+    (`url`) and its views (`time`), after a line that names the class. So hexo-leancloud-counter,
+    Valine and waline keep them. An array of such objects is read too.
+
+    A page that is there twice, because of a race when it was new, has the sum of both. Raises
+    `CountsFileError` if a line is wrong.
+    """
+    counts: dict[str, int] = {}
+    problems: list[str] = []
+    for line, row in _read_entries(name, file):
+        try:
+            for entry in _parse_entries(row):
+                badge_id, count = _parse_entry(entry, site)
+                counts[badge_id] = counts.get(badge_id, 0) + count
+        except (ValueError, RecursionError) as error:
+            problems.append(f"line {line}: {error}")
+    if problems:
+        raise CountsFileError(format_problems(name, problems))
+    counts[ids.normalise(site)] = sum(counts.values())
+    return [ImportedCount(place, *row) for place, row in enumerate(counts.items(), 1)]
+
+
+def _read_entries(name: str, file: IO[bytes]) -> Iterator[tuple[int, str]]:
+    decoded = read_text(name, file)
+    if decoded.lstrip().startswith("["):
+        yield 1, decoded
+        return
+    for line, row in enumerate(decoded.split("\n"), 1):
+        if row.strip() and not row.startswith("#"):
+            yield line, row
+
+
+def _parse_entries(row: str) -> list[Any]:
+    found = json.loads(row)
+    return found if isinstance(found, list) else [found]
+
+
+def _parse_entry(entry: object, site: str) -> tuple[str, int]:
+    """Return the id and the count of a page, as the script of web pages names it."""
+    if not isinstance(entry, Mapping) or not {"url", "time"} <= entry.keys():
+        raise ValueError("give an object of the class Counter, with url and time")
+    path = unquote(urlsplit(str(entry["url"])).path)
+    page = WebPage(site, "/" + path.removeprefix("/"))
+    return page.badge_id, options.base(str(entry["time"]))
 
 
 @dataclass(slots=True)

@@ -1,28 +1,33 @@
 """The installation that a command works on: the file of one machine, or a stack on AWS.
 
-`vumi.operate.installations` has both.
+`vumi.operate.installations` has both. An export takes the items of an installation in groups. A
+group is all that moves of one badge, wallet, event or token. Its head comes first: the summary of a
+badge, or the item of a wallet, event or token.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from chalicelib.units import Seconds
+from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary
+from chalicelib.storage.items import Item, Key, key_of, text
+from chalicelib.ulids import TIME_CHARACTERS, earliest, latest, milliseconds
+from chalicelib.units import Milliseconds, Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
     from chalicelib.counting.resources import Counting
     from chalicelib.settings import Settings
-    from chalicelib.storage.items import Item
     from chalicelib.storage.ports import Archive, Queue, Table
     from vumi.journals import ArchivedObject
     from vumi.operate.admin.overview import BadgeOverview
-    from vumi.operate.admin.source import Source
 
 
 class LetterOutcome(Enum):
@@ -31,6 +36,55 @@ class LetterOutcome(Enum):
     SENT = "sent again"
     TOO_OLD = "kept: too old, so the view may have been counted"
     MALFORMED = "kept: not a view"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The head of a group and its other items; a large group reads them as they are needed."""
+
+    head: Item
+    rest: Iterable[Item] = ()
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the head."""
+        return key_of(self.head)
+
+
+class Source(Protocol):
+    """The content of an installation, as an export reads it. Every method raises `StorageError`."""
+
+    @property
+    def engine(self) -> str:
+        """Return the name of the engine, for the header."""
+
+    def groups(self) -> Iterator[Group]:
+        """Yield the groups, each once, and each of one moment."""
+
+    def objects(self) -> Iterable[tuple[str, bytes]]:
+        """Return the name and the content of each object of the archive."""
+
+    def queued_events(self) -> Iterable[tuple[str, str]]:
+        """Return the queue and the body of each event that the operator has not received yet."""
+
+    def left_out(self) -> Sequence[str]:
+        """Return what could not be exported, for the operator, after all was read."""
+
+
+def new_summary(badge_id: str, first: str) -> Item:
+    """Return the head of a badge without a summary; `first` is the ULID of its first view."""
+    key = keys.summary(badge_id)
+    return {"PK": key.pk, "SK": key.sk, "created": milliseconds(first) // 1000 if first else 0}
+
+
+def is_live(item: Item, summary: Summary) -> bool:
+    """Return whether a view is later than the watermark, so that it is not in the count."""
+    return text(item, "SK") > keys.VIEW + latest(summary.watermark)
+
+
+def later(ulid: str, watermark: Milliseconds) -> str:
+    """Return a ULID with the same random part that is later than a watermark, and not earlier."""
+    return max(ulid, earliest(watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:])
 
 
 class Installation(Protocol):

@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from chalicelib.badges import options
 from chalicelib.counting import ids
 from chalicelib.migration import drop_in
 from chalicelib.outgoing.http_client import CallError, HttpReply, describe_refusal
 from vumi.errors import ReportedError
-from vumi.operate.admin.web_pages import WebPage
 
 MAX_REPLY_BYTES = 1024 * 1024
 """Some answers have the whole history, with some dozens of bytes for each day."""
@@ -30,10 +29,38 @@ LABEL = "views"
 TEXT = re.compile(r"<text\b[^<>]*>\s*([^<>]*?)\s*</text>")
 GROUPS = re.compile("[0-9]{1,3}(,[0-9]{3})+")
 """A whole number with commas between thousands."""
+INDEX = "/index.html"
+TAIL = re.compile("[?#]")
 
 
 class NotReadError(ReportedError):
     """A count could not be read. The message names the service, the page and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A page, by its site and its decoded path; without a path, it is the whole site."""
+
+    site: str
+    path: str
+
+    @classmethod
+    def of(cls, url: str) -> WebPage:
+        """Return the page of a URL, whose scheme may be missing."""
+        site, slash, path = TAIL.split(drop_in.SCHEME.sub("", url, count=1))[0].partition("/")
+        return cls(site.lower(), slash + unquote(path))
+
+    @property
+    def badge_id(self) -> str:
+        """Return the id that `count.js` gives to the page. Raises `BadIdError`."""
+        is_index = self.path.endswith(INDEX)
+        path = self.path.removesuffix(INDEX) + "/" if is_index else self.path
+        return ids.normalise(self.site + path)
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the page, or of the first page of the site."""
+        return f"https://{quote(self.site, safe=':')}{quote(self.path or '/')}"
 
 
 class Client(Protocol):
@@ -70,15 +97,6 @@ class Counter:
         return {"Accept-Encoding": "identity", **referer}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCount:
-    """The count that a service shows for a page, and the id of the page's badge here."""
-
-    page: str
-    badge_id: str
-    count: int
-
-
 def badge_id_of(service: str, page: str) -> str:
     """Return the id of a page here: that of `DROP_IN` or `count.js`. Raises `BadIdError`."""
     if COUNTERS[service].parse_site:
@@ -86,7 +104,7 @@ def badge_id_of(service: str, page: str) -> str:
     return ids.normalise(drop_in.SERVICES[service].to_id(page))
 
 
-def read(client: Client, service: str, page: str, badge_id: str, address: str = "") -> ReadCount:
+def read(client: Client, service: str, page: str, address: str = "") -> int:
     """Read the count of a page, from the service or from a copy of it at `address`.
 
     Raises `NotReadError`.
@@ -98,7 +116,7 @@ def read(client: Client, service: str, page: str, badge_id: str, address: str = 
         _check_viewed(count, counter)
     except (CallError, ValueError) as reason:
         raise NotReadError(f"{service} has not given the count of {page}: {reason}") from None
-    return ReadCount(page, badge_id, count)
+    return count
 
 
 def _check_viewed(count: int, counter: Counter) -> None:

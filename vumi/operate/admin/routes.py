@@ -30,8 +30,7 @@ from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds, to_iso8601, to_milliseconds
 from chalicelib.version import VERSION
 from vumi.operate.admin.overview import By, Periods
-from vumi.operate.admin.overview_file import BadgeQuery, Made
-from vumi.operate.admin.overview_refresh import Overview
+from vumi.operate.admin.overview_file import BadgeQuery, Made, Overview
 from vumi.server.common_commits import ADMIN_DATA
 from vumi.storage.file_sizes import measure, read_sizes
 from vumi.storage.queue import DEAD_LETTERS

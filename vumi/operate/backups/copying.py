@@ -50,29 +50,21 @@ class BackupError(ReportedError):
     """A backup could not be made or restored. The message says why, and what has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """The open folder of a copy, and the open folder in which it has a random name."""
+@dataclass(slots=True)
+class Copy:
+    """A copy under a random name: its open folder, that around it, and the number of objects."""
 
     path: Path
     opened: int
     parent: int
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A complete and correct copy under a random name, with the number of its objects."""
-
-    unfinished: Unfinished
-    objects: int
+    objects: int = 0
 
     def put_in_place(self, name: str) -> None:
         """Give the copy its name, which nothing or an empty folder may have. Raises `OSError`."""
-        path, parent = self.unfinished.path, self.unfinished.parent
-        os.rename(path.name, name, src_dir_fd=parent, dst_dir_fd=parent)
-        os.fsync(parent)
-        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if not os.path.samestat(found, os.fstat(self.unfinished.opened)):
+        os.rename(self.path.name, name, src_dir_fd=self.parent, dst_dir_fd=self.parent)
+        os.fsync(self.parent)
+        found = os.stat(name, dir_fd=self.parent, follow_symlinks=False)
+        if not os.path.samestat(found, os.fstat(self.opened)):
             raise BackupError(
                 f"another user has replaced {name}; give a folder in which only you can write"
             )
@@ -118,19 +110,19 @@ def make_copy(
     `UnsafeFileError` and `sqlite3.Error`.
     """
     refuse_foreign_entries(source)
-    with _make_unfinished(target) as unfinished:
-        _copy_database(source / FILE, unfinished, migrates=migrates)
+    with _make_unfinished(target) as copy:
+        _copy_database(source / FILE, copy, migrates=migrates)
         on_file_copied()
         if (source / webhook_secret.FILE).exists():
-            _copy_file(source / webhook_secret.FILE, unfinished.opened)
-        objects = _copy_archive(source / archive.FOLDER, unfinished.opened)
-        os.fsync(unfinished.opened)
-        _check(source, unfinished.path)
-        yield Copy(unfinished, objects)
+            _copy_file(source / webhook_secret.FILE, copy.opened)
+        copy.objects = _copy_archive(source / archive.FOLDER, copy.opened)
+        os.fsync(copy.opened)
+        _check(source, copy.path)
+        yield copy
 
 
 @contextmanager
-def _make_unfinished(target: Path) -> Iterator[Unfinished]:
+def _make_unfinished(target: Path) -> Iterator[Copy]:
     """Make and lock the folder of a copy, and remove it if the block fails."""
     with open_folder(target.parent) as parent:
         remove_left(re.escape(target.name), parent)
@@ -138,7 +130,7 @@ def _make_unfinished(target: Path) -> Iterator[Unfinished]:
         with new_folder(path.name, parent) as opened:
             lock_if_possible(opened, fcntl.LOCK_EX)
             try:
-                yield Unfinished(path, opened, parent)
+                yield Copy(path, opened, parent)
             except BaseException:
                 remove(path.name, opened, parent)
                 raise
@@ -185,7 +177,7 @@ def remove(name: str, opened: int, parent: int) -> None:
         os.rmdir(name, dir_fd=parent)
 
 
-def _copy_database(source: Path, unfinished: Unfinished, *, migrates: bool) -> None:
+def _copy_database(source: Path, unfinished: Copy, *, migrates: bool) -> None:
     """Copy all pages with SQLite's backup, in one step; writers continue in the WAL.
 
     `VACUUM INTO` would rebuild every index, which takes processor time from visitors. In several

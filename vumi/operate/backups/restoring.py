@@ -104,7 +104,7 @@ def _restore(
     owner = (folder if folder.exists() else backup).stat()
     with make_copy(backup, folder, on_file_copied, migrates=True) as copy:
         if os.geteuid() == ROOT:
-            _give(copy.unfinished.opened, owner.st_uid, owner.st_gid)
+            _give(copy.opened, owner.st_uid, owner.st_gid)
         _replace(copy, folder, before)
     return Restored(folder, copy.objects, before)
 

@@ -16,12 +16,12 @@ from typing import TypeAlias
 from chalicelib.storage.errors import StorageError, StorageRefusedError
 from vumi import folder as folders
 from vumi import tokens
+from vumi.errors import plural
 from vumi.journals import MALFORMED, in_folder
 from vumi.operate.check import rows
 from vumi.operate.check.items import Items, StoredItem
 from vumi.operate.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
 from vumi.operate.check.wallets import Wallets
-from vumi.plurals import plural
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.file_format import FORMAT, VERSION
@@ -38,9 +38,11 @@ LARGE_WAL_BYTES = 256 * 2**20
 """SQLite restarts the WAL at 4 MB, unless a reader keeps a transaction open."""
 
 
-def check(folder: Path) -> list[Finding]:
+def check(folder: Path) -> Iterator[Finding]:
     """Check a data folder that has a file."""
-    return [*check_rights(folder), *check_content(folder), *_check_disk(folder / FILE)]
+    yield from check_rights(folder)
+    yield from check_content(folder)
+    yield from _check_disk(folder / FILE)
 
 
 def check_rights(folder: Path) -> Iterator[Finding]:

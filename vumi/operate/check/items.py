@@ -15,6 +15,7 @@ from chalicelib.counting.summary import Summary
 from chalicelib.history.history import is_finished
 from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Item, number, text
+from vumi.errors import plural
 from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, ok
 from vumi.operate.check.wallets import Wallets
@@ -27,7 +28,6 @@ from vumi.operate.kinds import (
     UnknownItemError,
     WrongItemError,
 )
-from vumi.plurals import plural
 
 StoredItem: TypeAlias = tuple[str, Callable[[], Item]]
 """The key of an item, for messages, and a function that decodes it."""

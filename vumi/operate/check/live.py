@@ -17,6 +17,7 @@ from chalicelib.storage.items import number, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
+from vumi.errors import plural
 from vumi.journals import ArchivedObject, query_all, read_wallet
 from vumi.operate.check.items import Badges, Items, Owners, StoredItem
 from vumi.operate.check.report import Finding, all_wrong, note
@@ -30,7 +31,6 @@ from vumi.operate.kinds import (
     WALLET,
     WALLET_OF_A_USER,
 )
-from vumi.plurals import plural
 
 MAX_READS = 10
 """Attempts to read a badge between two of its writes."""

@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Posting, PostingOutcome
+from vumi.errors import plural
 from vumi.journals import ArchivedObject, UnreadableObjectError
 from vumi.operate import kinds
 from vumi.operate.check.report import Finding, all_wrong, note, ok
 from vumi.operate.check.rows import decode
 from vumi.operate.kinds import WALLET, WALLET_OF_A_USER, ItemKind, WrongItemError
-from vumi.plurals import plural
 
 WrongWallet: TypeAlias = tuple[str, str]
 """The id of a wallet, and a message that says what is wrong with it."""

@@ -21,14 +21,7 @@ from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
 from chalicelib.wallets.archive import EntryRemoval, batches
 from chalicelib.wallets.wallet import ENTRY
-from vumi.operate.admin.source import (
-    Group,
-    QueuedEvent,
-    StoredObject,
-    is_live,
-    later,
-    new_summary,
-)
+from vumi.operate.admin.installation import Group, is_live, later, new_summary
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.storage.archive import FolderArchive
 from vumi.storage.queue import DEAD_LETTERS
@@ -47,7 +40,7 @@ CHANGES = (
 
 
 class FileSource:
-    """The `source.Source` of a file; the connection has begun a read transaction."""
+    """The `installation.Source` of a file; the connection has begun a read transaction."""
 
     engine = "one machine"
 
@@ -72,22 +65,21 @@ class FileSource:
         for badge_id in list(self._waiting):
             yield from self._read_badge(badge_id, iter(()))
 
-    def objects(self) -> Iterator[StoredObject]:
+    def objects(self) -> Iterator[tuple[str, bytes]]:
         """Yield the objects of the archive, and those of entries that wait to be archived."""
-        for name, body in self._archive.read_all():
-            yield StoredObject(name, body)
+        yield from self._archive.read_all()
         for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
             try:
                 [batch] = batches([EntryRemoval.of(_item(*row), sequence, removed_at)])
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
                 continue
-            yield StoredObject(batch.name, batch.body)
+            yield batch.name, batch.body
 
-    def queued_events(self) -> Iterator[QueuedEvent]:
+    def queued_events(self) -> Iterator[tuple[str, str]]:
         start = self._event_queues
         for name, body in self._connection.execute(QUEUED_EVENTS, (len(start), start)):
-            yield QueuedEvent(name.removeprefix(start).removesuffix(DEAD_LETTERS), body)
+            yield name.removeprefix(start).removesuffix(DEAD_LETTERS), body
 
     def left_out(self) -> Sequence[str]:
         return self._left_out

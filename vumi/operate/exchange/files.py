@@ -22,14 +22,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
-from vumi.errors import ReportedError
-from vumi.operate.kinds import WrongLineError
-from vumi.plurals import plural
+from vumi.errors import ReportedError, plural
+from vumi.operate.admin.installation import Group, Source
+from vumi.operate.kinds import VIEW, WrongLineError, kind_of
 from vumi.storage.archive import sync_folder
 
 FORMAT = "vu-mi export"
@@ -77,6 +79,42 @@ class LineWriter:
         counts = dict(sorted(self.counts.items()))
         last = {"type": END, "counts": counts, "sha256": self._digest.hexdigest()}
         self.file.write(encode(last))
+
+
+def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter) -> Iterator[Group]:
+    """Write everything; yield each group after it is written.
+
+    Raises `ExportFileError`, `UnknownItemError`, `WrongLineError` and `StorageError`.
+    """
+    writer.write(header(source.engine, settings, now))
+    for group in source.groups():
+        for item in chain([group.head], group.rest):
+            writer.write(_to_line(item))
+        yield group
+    for queue, body in source.queued_events():
+        writer.write({"type": QUEUED_EVENT, "queue": queue, "body": body})
+    for name, content in source.objects():
+        writer.write({"type": OBJECT, "name": name, "text": _unzip_object(name, content)})
+    writer.end()
+
+
+def _to_line(item: Item) -> Mapping[str, Any]:
+    """Return the line of an item; views have no TTL, because each engine keeps them for its own."""
+    kind = kind_of(item)
+    line = kind.to_line(item)
+    if kind is VIEW:
+        line.pop("ttl", None)
+    return line
+
+
+def _unzip_object(name: str, content: bytes) -> str:
+    try:
+        return gzip.decompress(content).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ExportFileError(
+            f"the object {name} of the archive can't be read: {error}; vumi check finds all such"
+            " objects"
+        ) from error
 
 
 @contextmanager

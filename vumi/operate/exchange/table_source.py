@@ -33,8 +33,7 @@ from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
 from vumi.operate.admin.importing import PATIENCE
-from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.source import Group, QueuedEvent, StoredObject, new_summary
+from vumi.operate.admin.installation import Group, Installation, new_summary
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
 BATCH_PARTITIONS = 100
@@ -49,14 +48,14 @@ AFTER_EVERY_ID = "~"
 
 
 class TableSource:
-    """The `source.Source` of an installation, which reads each item by its table."""
+    """The `installation.Source` of an installation, which reads each item by its table."""
 
     engine = "AWS"
 
     def __init__(
         self,
         installation: Installation,
-        objects: Iterable[StoredObject] = (),
+        objects: Iterable[tuple[str, bytes]] = (),
         sleep: Callable[[Seconds], None] = time.sleep,
     ) -> None:
         """Read an installation; `objects` are those of its archive."""
@@ -83,12 +82,12 @@ class TableSource:
             for groups in self._map(read, wallet_keys[start : start + BATCH_PARTITIONS]):
                 yield from groups
 
-    def objects(self) -> Iterator[StoredObject]:
-        yield from self._objects
+    def objects(self) -> Iterable[tuple[str, bytes]]:
+        return self._objects
 
-    def queued_events(self) -> Iterator[QueuedEvent]:
-        """Yield nothing: a queue on AWS is the operator's own, and stays."""
-        yield from ()
+    def queued_events(self) -> Iterable[tuple[str, str]]:
+        """Return nothing: a queue on AWS is the operator's own, and stays."""
+        return ()
 
     def left_out(self) -> Sequence[str]:
         return ()

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
 from itertools import groupby
@@ -22,10 +23,12 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting import keys
 from chalicelib.counting.resources import Counting
+from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
-from chalicelib.storage.ports import Archive, Table
+from chalicelib.storage.messages import MalformedError
+from chalicelib.storage.ports import Archive, Message, Queue, Table
 from chalicelib.units import Seconds
 from chalicelib.wallets.archive import PREFIX
 from vumi.errors import ReportedError
@@ -33,19 +36,26 @@ from vumi.journals import MALFORMED, ArchivedObject, first_name
 from vumi.operate.admin import overview
 from vumi.operate.admin.installation import LetterOutcome
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.admin.source import StoredObject
 from vumi.operate.check.items import StoredItem
 from vumi.operate.exchange.table_source import TableSource
-from vumi.operate.installations.dead_letters import Redrive
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
     from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_sqs import SQSClient
+    from types_boto3_sqs.type_defs import MessageTypeDef
 
 CLOCK_MARGIN_SECONDS = 3_600
 """The operator's clock may be this far ahead, so a fold leaves younger views to `fold_views`."""
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 12})
 """A scan waits for a throttled table, because no visitor waits for it."""
+DELIVERY_SECONDS = 86_400
+"""A letter that is sent again is delivered within this time."""
+INVISIBLE_SECONDS = 600
+"""A letter that stays is not received again for this time, so that the run ends."""
+LISTEN_SECONDS = 5
+BATCH_MESSAGES = 10
+"""Messages in one request (SQS API reference)."""
 
 
 class StackError(ReportedError):
@@ -99,7 +109,7 @@ class StackInstallation:
 
     @contextmanager
     def open_source(self) -> Iterator[TableSource]:
-        objects = (StoredObject(name, read().read()) for name, read in self._archived_objects())
+        objects = ((name, read().read()) for name, read in self._archived_objects())
         yield TableSource(self, objects, self.sleep)
 
     def _archived_objects(self, **options: str) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -163,6 +173,64 @@ class StackInstallation:
                 f"the stack {self.stack} has no {feature}; deploy it with {parameter}=on first"
             )
         return self.outputs[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """The redrive of one dead-letter queue of views; `clock` and `retention` are in seconds.
+
+    A view that was counted before is not counted again: its item, or its marker if it was counted
+    at once, is in the table for RETENTION_SECONDS, which is longer than SQS keeps a message. But a
+    letter that was redriven before may be older, because sending it again starts its age at 0. A
+    letter stays if its view may have left the table before the letter is delivered.
+    """
+
+    client: SQSClient
+    dead_letters_url: str
+    queue: Queue
+    clock: Callable[[], float]
+    retention: int
+
+    def run(self) -> Counter[LetterOutcome]:
+        """Redrive every dead letter; return the number of letters by outcome.
+
+        Raises `StorageError`. If the run is interrupted, run it again: a letter that was sent and
+        not deleted is sent twice, and its view counts once.
+        """
+        outcomes: Counter[LetterOutcome] = Counter()
+        stayed: set[str] = set()
+        while letters := self._receive():
+            by_id = {letter["MessageId"]: self._judge(letter) for letter in letters}
+            self._send(
+                [letter for letter in letters if by_id[letter["MessageId"]] is LetterOutcome.SENT]
+            )
+            outcomes.update(outcome for key, outcome in by_id.items() if key not in stayed)
+            stayed |= {key for key, outcome in by_id.items() if outcome is not LetterOutcome.SENT}
+        return outcomes
+
+    def _receive(self) -> list[MessageTypeDef]:
+        return self.client.receive_message(
+            QueueUrl=self.dead_letters_url,
+            MaxNumberOfMessages=BATCH_MESSAGES,
+            VisibilityTimeout=INVISIBLE_SECONDS,
+            WaitTimeSeconds=LISTEN_SECONDS,
+        ).get("Messages", [])
+
+    def _judge(self, letter: MessageTypeDef) -> LetterOutcome:
+        try:
+            taken_at = View.from_message(letter.get("Body")).milliseconds / 1000
+        except MalformedError:
+            return LetterOutcome.MALFORMED
+        too_old = self.clock() + DELIVERY_SECONDS > taken_at + self.retention
+        return LetterOutcome.TOO_OLD if too_old else LetterOutcome.SENT
+
+    def _send(self, letters: list[MessageTypeDef]) -> None:
+        """Send letters to the queue, then delete them from the dead letters."""
+        self.queue.send_all([Message(letter["Body"]) for letter in letters])
+        for letter in letters:
+            self.client.delete_message(
+                QueueUrl=self.dead_letters_url, ReceiptHandle=letter["ReceiptHandle"]
+            )
 
 
 def counting_behind(table: Table, windows: Windows, clock: Callable[[], Seconds]) -> Counting:

@@ -17,9 +17,10 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.items import Item
 from chalicelib.wallets import opening
 from simulation.aws_table import create_table
+from tests.unit.vumi.operate.check.test_check import break_page
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
-from vumi.storage.database import FILE, Database
+from vumi.storage.database import FILE, WAY_BACK, Database
 
 NOW = 1_795_367_700.0
 """2026-11-22T17:15:00Z."""
@@ -90,6 +91,20 @@ def test_check_prints_findings_as_json(data: Path, capsys: pytest.CaptureFixture
     assert vumi(data, "check", "--json") == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"kind": "ok", "message": "badges: each count equals the sum of its history"} in found
+
+
+def test_a_broken_file_is_replaced_by_its_backup(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert vumi(data, "backup", str(tmp_path / "backup")) == 0
+    break_page(data / FILE)
+    capsys.readouterr()
+    assert vumi(data, "check") == 3
+    out, err = capsys.readouterr()
+    assert "database disk image is malformed" in out
+    assert err.endswith(f"{WAY_BACK}\n")
+    assert vumi(data, "restore", "--aside", str(tmp_path / "backup")) == 0
+    assert vumi(data, "check") == 0
 
 
 @pytest.fixture

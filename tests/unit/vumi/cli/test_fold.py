@@ -102,12 +102,6 @@ def test_an_interrupted_run_says_how_to_continue(table: SqliteTable) -> None:
         report(fold(table, ids()))
 
 
-def test_the_result_is_printed(table: SqliteTable, capsys: pytest.CaptureFixture[str]) -> None:
-    store(table, *BADGES)
-    report(fold(table, BADGES * 8))
-    assert capsys.readouterr().out == "folded 500 views of 2,000 badges\n"
-
-
 # ---- on AWS
 
 

@@ -1,8 +1,6 @@
-"""The import command: its progress bar, its report, and its continuation after an error."""
+"""The import command: its report, and its continuation after an error."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
@@ -10,11 +8,9 @@ from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
-from tests.terminals import run_on_terminal
 from vumi.cli import importing
 from vumi.operate.admin.counts_file import ImportedCount
 from vumi.operate.admin.importing import Import
-from vumi.storage.database import FILE, Database
 
 ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
 
@@ -59,14 +55,3 @@ def test_an_interrupted_import_says_so() -> None:
     assert str(cut.value).startswith(
         "the import stopped after 0 of 250 badges: it was interrupted; run it again"
     )
-
-
-def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
-    Database(tmp_path / FILE).close()
-    file = tmp_path / "counts.csv"
-    file.write_text("a,1\nb,2\n")
-    status, seen = run_on_terminal("import", str(file), DATA=str(tmp_path))
-    assert status == 0
-    assert "badges" in seen
-    assert "100%" in seen
-    assert "2 imported\r\n" in seen

@@ -21,9 +21,9 @@ from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.views import AT_NOON, put_summary, put_views
-from vumi.cli import top
+from vumi.cli import listing
+from vumi.cli.listing import ENTER, LEAVE, Terminal, follow
 from vumi.cli.program import execute
-from vumi.cli.top import ENTER, LEAVE, Terminal, follow
 from vumi.operate.admin.overview import By
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
@@ -97,7 +97,7 @@ def test_other_options_are_wrong_usage(installation: MemoryInstallation, option:
 
 
 def test_the_frame_has_the_sums_and_the_busiest_badges(installation: MemoryInstallation) -> None:
-    lines = [*top.read(installation, By.NOW, 2).lines()]
+    lines = [*listing.read(installation, By.NOW, 2).lines()]
     assert lines[0] == "vu-mi  12:00:00 UTC  3 badges, by now"
     assert lines[1] == "views: 2 now  52 today  52 this month  9,052 in total"
     assert lines[3].split() == ["NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "BADGE"]
@@ -118,13 +118,13 @@ class Keyboard(Terminal):
             return ""
         key = next(self.keys)
         if key == "q":
-            raise top.QuitError
+            raise listing.QuitError
         return key
 
 
 def test_keys_change_the_order_and_q_quits(installation: MemoryInstallation) -> None:
     keyboard = Keyboard("tTdq")
-    with pytest.raises(top.QuitError):
+    with pytest.raises(listing.QuitError):
         follow(installation, By.NOW, 10, keyboard)
     sorts = [frame.partition("badges, by ")[2].split("'")[0] for frame in keyboard.frames[2:]]
     assert sorts == ["now", "total", "total", "today"]

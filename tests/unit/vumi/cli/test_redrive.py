@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.events import schedule, sweep
+from chalicelib.events import schedule
 from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, message
@@ -96,14 +96,6 @@ def test_nothing_is_written_for_an_event_that_has_not_failed(table: Table) -> No
     watched = FaultyTable(table)
     list(redrive(watched).run(["waiting"]))
     assert watched.written == []
-
-
-def test_more_than_a_page_of_a_shard_is_redriven(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweep, "PAGE", 2)
-    give_up(table, *(f"lost-{number}" for number in range(40)))
-    assert len(list(redrive(table).run())) == 40
 
 
 def test_only_named_failed_events_are_redriven(

@@ -1,17 +1,142 @@
-"""The command `statement`: its table, its JSON, its bounds and its exit status."""
+"""A statement has every entry of a wallet once, in order, wherever it is stored."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chalicelib.storage.items import key_of
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import Archive, Table
+from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.archive import EntryRemoval, batches
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation, invoke_on
-from tests.unit.vumi.operate.admin.test_statement import Bank
 from vumi.cli.program import execute
-from vumi.cli.statement import HEADER
+from vumi.cli.statement import HEADER, StatementError, open_statement
+from vumi.journals import UnreadableObjectError
+from vumi.operate.admin.installation import Installation
+from vumi.operate.installations.file import open_installation
+from vumi.settings import StandaloneSettings
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.workers.expiry import Expiry
+
+NOW = 1_800_000_000.0
+DAY = 86_400.0
+
+
+class Bank:
+    """Two wallets, whose postings are one day apart."""
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.now = table, NOW
+        self.a, self.b = (
+            opening.open_wallet(table, user, int(NOW * 1000)).wallet_id for user in ("u-1", "u-2")
+        )
+        self.ledger = Ledger(table, lambda: self.now)
+
+    def post(self, amount: int, target: str, source: str = "") -> None:
+        self.ledger.post(Posting(f"nonce-{self.now}", amount, target, source))
+        self.now += DAY
+
+    def entries(self, wallet_id: str) -> list[Item]:
+        return self.table.query(wallets.PARTITION + wallet_id, limit=9, first=ENTRY, last="TX#~")
+
+
+def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
+    with open_statement(installation, wallet_id) as statement:
+        found = [(line.change, line.balance) for line in statement.lines()]
+        assert statement.balance == (found[-1][1] if found else 0)
+        return found
+
+
+def archive_all(entries: list[Item], archive: Archive) -> None:
+    for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
+        archive.put(batch.name, batch.body)
+
+
+def test_entries_of_the_table_and_of_the_archive_are_in_one_order() -> None:
+    """The archive repeats one that is still in the table, and has those of another wallet."""
+    installation = MemoryInstallation()
+    bank = Bank(installation.table)
+    for amount in (5, 6):
+        bank.post(amount, bank.a)
+    bank.post(3, bank.b, bank.a)
+    bank.post(1, bank.a)
+    entries = [*bank.entries(bank.a), *bank.entries(bank.b)]
+    archive_all(entries[1:], installation.archive)
+    archive_all(entries[2:3], installation.archive)
+    for entry in entries[2:]:
+        installation.memory.remove(key_of(entry))
+    assert read(installation, bank.a) == [(5, 5), (6, 11), (-3, 8), (1, 9)]
+    assert read(installation, bank.b) == [(3, 3)]
+
+
+def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
+    """The balance was read before it."""
+    installation = MemoryInstallation()
+    bank = Bank(installation.table)
+    bank.post(5, bank.a)
+    with open_statement(installation, bank.a) as statement:
+        bank.post(6, bank.a)
+        assert [line.balance for line in statement.lines()] == [5] == [statement.balance]
+    with open_statement(installation, bank.a) as statement:
+        archive_all(bank.entries(bank.a), installation.archive)
+        assert [line.balance for line in statement.lines()] == [5, 11]
+
+
+def test_entries_that_a_restore_has_undone_or_that_name_the_wallet_are_left_out() -> None:
+    """The second is of another wallet, and has the id of this one as a part of its nonce."""
+    installation = MemoryInstallation()
+    bank = Bank(installation.table)
+    bank.post(5, bank.a)
+    undone: Item = {**bank.entries(bank.a)[0], "SK": f"{ENTRY}7{'Z' * 25}"}
+    bank.ledger.post(Posting(f"for-{bank.a}", 5, bank.b))
+    archive_all([undone, *bank.entries(bank.b)], installation.archive)
+    assert read(installation, bank.a) == [(5, 5)]
+
+
+def test_only_the_days_since_the_wallet_was_opened_are_read() -> None:
+    installation = MemoryInstallation()
+    bank = Bank(installation.table)
+    installation.archive.put("journal/2027/01/14/a.jsonl.gz", b"no gzip")
+    installation.archive.put("journal/malformed/a.jsonl.gz", b"no gzip")
+    assert read(installation, bank.a) == []
+    installation.archive.put("journal/2027/01/15/a.jsonl.gz", b"no gzip")
+    with pytest.raises(UnreadableObjectError, match=r"15/a.jsonl.gz can't be read: Not a gzipped"):
+        read(installation, bank.a)
+
+
+def test_entries_that_wait_for_the_archive_are_in_the_statement_of_a_file(tmp_path: Path) -> None:
+    settings = StandaloneSettings.from_environment({"DATA": str(tmp_path)})
+    with closing(Database(tmp_path / FILE)):
+        pass
+    with open_installation(settings, lambda: NOW) as installation:
+        bank = Bank(installation.table)
+        bank.post(5, bank.a)
+        bank.post(6, bank.a)
+        archive_all(bank.entries(bank.a)[:1], installation.archive)
+        installation.archive.put("journal/2027/01/14/a.jsonl.gz", b"no gzip, but too old")
+        queue = SqliteQueue(installation.database, "views", lambda: NOW)
+        Expiry(installation.database, queue, lambda: NOW + 9 * DAY, lambda: None).step()
+        assert bank.entries(bank.a) == []
+        assert read(installation, bank.a) == [(5, 5), (6, 11)]
+        assert read(installation, bank.b) == []
+
+
+@pytest.mark.parametrize("wallet_id", ["7" * 26, "eva", ""])
+def test_an_unknown_wallet_is_reported(wallet_id: str) -> None:
+    with pytest.raises(StatementError, match=f"there is no wallet {wallet_id}"):
+        read(MemoryInstallation(), wallet_id)
+
+
+# ---- the command
 
 
 @pytest.fixture

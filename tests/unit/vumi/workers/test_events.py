@@ -15,9 +15,7 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.events import schedule
-from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask
-from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, Target, TargetKind, message
 from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.storage.errors import UnavailableError
@@ -152,6 +150,22 @@ def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:
         assert time.monotonic() < deadline
         step()
         time.sleep(0.001)
+
+
+def begin_to_hang(world: World, worker: EventWorker) -> None:
+    """Begin the delivery of an event, which hangs."""
+    world.accept("e", SLOW)
+    worker.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+
+
+def attempted(world: World) -> EventWorker:
+    """Return a worker whose attempt has ended, and is not settled."""
+    worker, ended = world.worker(1), threading.Event()
+    worker.on_attempt = ended.set
+    worker.step()
+    assert ended.wait(PATIENCE)
+    return worker
 
 
 def test_due_events_are_fired_and_their_messages_deleted(world: World) -> None:
@@ -325,112 +339,6 @@ def test_stopping_leaves_unwritten_outcomes_to_the_next_start(
     world.delivery_queue.release()
     world.claims = WatchedClaims()
     world.succeeds(world.worker(1))
-
-
-def begin_to_hang(world: World, worker: EventWorker) -> None:
-    """Begin the delivery of an event, which hangs."""
-    world.accept("e", SLOW)
-    worker.step()
-    assert world.slow.begun.acquire(timeout=PATIENCE)
-
-
-def attempted(world: World) -> EventWorker:
-    """Return a worker whose attempt has ended, and is not settled."""
-    worker, ended = world.worker(1), threading.Event()
-    worker.on_attempt = ended.set
-    worker.step()
-    assert ended.wait(PATIENCE)
-    return worker
-
-
-@pytest.mark.parametrize("jump", [-3_600.0, 61.0, 120.0, 3_600.0])
-def test_a_running_delivery_is_neither_cancelled_nor_repeated_with_any_clock(
-    world: World, jump: float
-) -> None:
-    """A message of it is received, such as the one that is visible again after 90 s."""
-    worker = world.worker(2)
-    begin_to_hang(world, worker)
-    world.now += jump
-    assert not world.cancel()
-    world.delivery_queue.send(message("e"))
-    worker.step()
-    assert world.tries("e") == 1
-    world.slow.is_open.set()
-    world.succeeds(worker)
-    assert world.slow.taken == ['"x"']
-
-
-def test_a_message_of_a_running_delivery_waits(world: World) -> None:
-    """If the outcome of the delivery can't be written, this message leads to the next one."""
-    worker = world.worker(2)
-    begin_to_hang(world, worker)
-    world.now += 120.0
-    worker.step()
-    assert world.delivery_queue.receive(9) == []
-    assert world.delivery_queue.next_visible() == world.now + LEASE_SECONDS
-
-
-def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
-    world: World,
-) -> None:
-    world.accept("e", FAST)
-    worker = attempted(world)
-    world.now += 3_600.0
-    whole, answers = world.map_parallel, []
-
-    def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
-        answers.append(world.cancel())
-        return whole(function, parts)
-
-    world.map_parallel = map_parallel
-    worker.step()
-    assert answers == [False]
-    assert world.status("e") is Status.SUCCESS
-
-
-def test_a_claim_that_is_repeated_in_a_commit_is_delivered(world: World) -> None:
-    """A common commit may be undone, and its functions are then called again."""
-    whole = world.map_parallel
-
-    def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
-        def twice(part: Any) -> Any:
-            with pytest.raises(UnavailableError):
-                whole(undone, [part])
-            return function(part)
-
-        def undone(part: Any) -> None:
-            function(part)
-            raise UnavailableError("the commit is undone")
-
-        return whole(twice if function is DeliveryTask.claim else function, parts)
-
-    world.map_parallel = map_parallel
-    world.accept("e", FAST)
-    world.succeeds(world.worker(1))
-    assert world.tries("e") == 1
-
-
-@pytest.mark.parametrize("then", ["a jump of the clock", "a new process", "its cancel"])
-def test_a_claim_holds_with_any_clock_until_its_process_ends(world: World, then: str) -> None:
-    killed = EventDelivery(
-        world.table,
-        world.delivery_queue,
-        lambda _: DeliveryResult(),
-        ProcessClaims(),
-        world.clock,
-        (),
-    )
-    world.accept("e", FAST)
-    claimed = killed.claim("e")
-    assert claimed is not None
-    if then == "a jump of the clock":
-        world.now += 3_600.0
-        assert killed.attempt(claimed) is not None
-    elif then == "a new process":
-        world.succeeds(world.worker(1))
-        assert world.tries("e") == 2
-    else:
-        assert world.cancel()
 
 
 @pytest.mark.parametrize(

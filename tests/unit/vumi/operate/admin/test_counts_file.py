@@ -1,4 +1,4 @@
-"""A CSV file of counts is read completely, and each wrong line is reported."""
+"""A file of counts is read completely, and each wrong line is reported."""
 
 from __future__ import annotations
 
@@ -122,3 +122,47 @@ def test_wrong_lines_are_listed_up_to_a_limit(path: Path) -> None:
 )
 def test_a_wrong_file_is_refused(path: Path, content: bytes | str, says: str) -> None:
     assert refusal(path, content).startswith(says)
+
+
+# ---- LeanCloud
+
+SAMPLE = """#filetype:JSON-streaming {"type":"Class","class":"Counter"}
+{"objectId":"5f0c","title":"Hello","url":"/2020/07/13/hello/","time":41,"ACL":{"*":{"read":true}}}
+{"objectId":"5f0d","title":"","url":"/posts/%E6%96%87/index.html","time":7}
+{"objectId":"5f0e","title":"Hello","url":"https://me.example/2020/07/13/hello/","time":2,"xid":"x"}
+"""
+"""Made by the fields of theme-next/hexo-leancloud-counter-security and Valine's `addCount`, after
+the first line of LeanCloud's export.
+"""
+COUNTS = {"me.example/2020/07/13/hello/": 43, "me.example/posts/文/": 7, "me.example": 50}
+
+
+def read_sample(content: str) -> dict[str, int]:
+    file = io.BytesIO(content.encode())
+    return {
+        row.badge_id: row.count for row in counts_file.read_leancloud("FILE", file, "me.example")
+    }
+
+
+def test_pages_have_the_ids_of_the_script_and_the_site_has_their_sum() -> None:
+    assert read_sample(SAMPLE) == COUNTS
+
+
+def test_an_array_is_read_too() -> None:
+    assert read_sample(f"[{','.join(SAMPLE.splitlines()[1:])}]") == COUNTS
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "line 2: "),
+        ("7", "line 2: give an object of the class Counter, with url and time"),
+        ('{"url": "/"}', "line 2: give an object of the class Counter, with url and time"),
+        ('{"url": "/", "time": -1}', "line 2: give a whole number from 0"),
+        ('{"url": "/", "time": true}', "line 2: give a whole number from 0"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_imported(line: str, reason: str) -> None:
+    with pytest.raises(CountsFileError, match="FILE: nothing was imported") as refused:
+        read_sample(SAMPLE.splitlines()[0] + "\n" + line + "\n")
+    assert reason in str(refused.value)

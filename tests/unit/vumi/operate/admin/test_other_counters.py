@@ -16,7 +16,7 @@ from chalicelib.counting.ids import BadIdError
 from chalicelib.outgoing.http_client import CallError, HttpReply
 from chalicelib.settings import COUNTERS as DROP_INS
 from vumi.operate.admin import other_counters
-from vumi.operate.admin.other_counters import COUNTERS, NotReadError, ReadCount
+from vumi.operate.admin.other_counters import COUNTERS, NotReadError
 
 
 def poser(label: str, value: str) -> bytes:
@@ -128,27 +128,27 @@ class FakeClient:
         return self._answer()
 
 
-def read(service: str, page: str, body: bytes, address: str = "") -> tuple[ReadCount, list[str]]:
+def read(service: str, page: str, body: bytes, address: str = "") -> tuple[int, list[str]]:
     client = FakeClient(lambda: HttpReply(200, "", body))
-    return other_counters.read(client, service, page, "here", address), client.urls
+    return other_counters.read(client, service, page, address), client.urls
 
 
 def refusal(service: str, body: bytes | None, status: int = 200) -> str:
     client = FakeClient(lambda: HttpReply(status, "", body))
     with pytest.raises(NotReadError) as failure:
-        other_counters.read(client, service, "octocat", "here")
+        other_counters.read(client, service, "octocat")
     return str(failure.value).removeprefix(f"{service} has not given the count of octocat: ")
 
 
 @pytest.mark.parametrize(("service", "page", "url", "body"), RECORDED)
 def test_a_count_is_read_by_one_request(service: str, page: str, url: str, body: bytes) -> None:
-    assert read(service, page, body) == (ReadCount(page, "here", 4_321), [url])
+    assert read(service, page, body) == (4_321, [url])
 
 
 @pytest.mark.parametrize("service", ["busuanzi", "vercount"])
 def test_a_page_without_a_path_is_a_site(service: str) -> None:
     body = next(body for one, _, _, body in RECORDED if one == service)
-    assert read(service, "https://me.example", body)[0].count == 87_654
+    assert read(service, "https://me.example", body)[0] == 87_654
     assert other_counters.badge_id_of(service, "Me.example") == "me.example"
 
 
@@ -164,7 +164,7 @@ def test_a_page_without_a_path_is_a_site(service: str) -> None:
 )
 def test_busuanzi_finds_the_page_in_the_referer(page: str, referer: str) -> None:
     client = FakeClient(lambda: HttpReply(200, "", jsonp(COUNTS)))
-    other_counters.read(client, "busuanzi", page, "here")
+    other_counters.read(client, "busuanzi", page)
     assert client.referers == [referer]
 
 
@@ -260,7 +260,7 @@ def test_a_refusal_an_endless_answer_or_a_failure_is_said() -> None:
         raise CallError("no response within 10 s")
 
     with pytest.raises(NotReadError, match=r"^komarev .* octocat: no response within 10 s$"):
-        other_counters.read(FakeClient(fail), "komarev", "octocat", "here")
+        other_counters.read(FakeClient(fail), "komarev", "octocat")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -193,21 +193,9 @@ def test_the_last_hour_of_yesterday_is_read_from_its_finished_day(
     assert (badge.hour, badge.days[-2:]) == (2, (3, 1))
 
 
-def numbers(views: Iterable[int]) -> Iterator[BadgeOverview]:
-    return (BadgeOverview(f"b{at}", (f"b{at}",), n, n + 1, 9 - n, 7) for at, n in enumerate(views))
-
-
-@pytest.mark.parametrize(
-    ("by", "ids"),
-    [
-        (By.TOTAL, ["b1", "b3", "b2"]),
-        (By.MONTH, ["b1", "b3", "b2"]),
-        (By.TODAY, ["b0", "b2", "b1"]),
-        (By.NOW, ["b0", "b1", "b2"]),
-    ],
-)
-def test_the_highest_come_first_and_equal_ones_by_id(by: By, ids: list[str]) -> None:
-    assert [badge.badge_id for badge in overview.top(numbers([1, 5, 2, 5]), by, 3)] == ids
+def test_badges_are_sorted_by_each_number() -> None:
+    badge = BadgeOverview("a", ("a",), 4, 3, 2, 1)
+    assert [badge.views(by) for by in (By.NOW, By.TODAY, By.MONTH, By.TOTAL)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

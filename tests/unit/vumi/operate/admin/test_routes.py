@@ -25,8 +25,7 @@ from simulation.resources import GivenResources
 from simulation.views import AT_NOON, put_summary, put_views
 from tests.unit.http_requests import Answer
 from vumi.operate.admin import overview
-from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made
-from vumi.operate.admin.overview_refresh import Overview
+from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made, Overview
 from vumi.operate.admin.routes import FAILED_EVENTS, Admin
 from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -112,6 +113,7 @@ def test_a_correct_file_has_no_errors_and_each_kind_is_counted(folder: Path) -> 
     )
     assert f"ok: items: {kinds}" in lines
     assert "ok: wallets: each balance equals its journal (1 wallet)" in lines
+    assert re.fullmatch("ok: [0-9.]+ MiB, 0.0 MiB in its WAL, [0-9,.]+ MiB free on.*", lines[-1])
 
 
 def test_an_open_file_and_that_of_a_killed_process_are_read_with_their_wal(

@@ -21,8 +21,7 @@ from simulation.clocks import NOON, Clock
 from simulation.exchange_world import QUEUE, export, one_machine, restore
 from simulation.installation import MemoryInstallation
 from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
-from vumi.operate.admin.source import QueuedEvent
-from vumi.operate.exchange.exporting import ExportError
+from vumi.operate.exchange.files import ExportFileError
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.kinds import UnknownItemError
 from vumi.storage.removals import remove_expired
@@ -136,7 +135,7 @@ def test_entries_that_wait_for_the_archive_move_as_its_objects(file: FileInstall
 
 def test_an_object_that_can_not_be_read_is_named(file: FileInstallation) -> None:
     file.archive.put("journal/a.jsonl.gz", b"no gzip")
-    with pytest.raises(ExportError, match=r"journal/a.jsonl.gz of the archive can't be read"):
+    with pytest.raises(ExportFileError, match=r"journal/a.jsonl.gz of the archive can't be read"):
         export(file)
 
 
@@ -149,10 +148,7 @@ def test_an_item_of_no_known_kind_is_refused(file: FileInstallation) -> None:
 def test_events_that_wait_in_a_queue_move(file: FileInstallation) -> None:
     file.event_queue(QUEUE).send_all([Message("one"), Message("two")])
     with file.open_source() as source:
-        assert list(source.queued_events()) == [
-            QueuedEvent(QUEUE, "one"),
-            QueuedEvent(QUEUE, "two"),
-        ]
+        assert list(source.queued_events()) == [(QUEUE, "one"), (QUEUE, "two")]
     other = MemoryInstallation(clock=Clock(NOON))
     [kept, _] = restore(other, export(file))
     assert kept.reason == "EVENT_QUEUES has no queue mails here"

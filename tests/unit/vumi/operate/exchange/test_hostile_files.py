@@ -36,7 +36,7 @@ from vumi.operate.exchange import files
 from vumi.operate.exchange.files import MAX_LINE_BYTES, MAX_RATIO, ExportFileError
 from vumi.operate.exchange.restoring import RestoreOutcome
 from vumi.operate.kinds import MOVING
-from vumi.tokens import StoredToken, TokenStore
+from vumi.tokens import StoredToken
 
 Line = dict[str, Any]
 DIGEST = "0" * 64
@@ -200,16 +200,6 @@ def test_a_wrong_line_is_refused_with_its_reason(line: Line | bytes, reason: str
         restore(other, file_of(line))
     assert reason in str(refused.value)
     assert other.memory.items == {}
-
-
-def test_tokens_are_imported_only_if_they_are_asked_for() -> None:
-    other = empty()
-    for dry_run in (True, False):
-        left_out = restore(other, file_of(TOKEN_LINE), tokens=False, dry_run=dry_run)
-        assert outcomes(left_out) == {RestoreOutcome.LEFT_OUT}
-    assert TokenStore(other.memory, lambda: NOON).read_all() == []
-    restore(other, file_of(TOKEN_LINE), tokens=True)
-    assert TokenStore(other.memory, lambda: NOON).read_all() == [TOKEN]
 
 
 def alias(one: str, other: str) -> Line:

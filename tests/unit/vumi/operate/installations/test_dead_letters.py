@@ -8,20 +8,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.counting import badge_count
-from chalicelib.counting.folding import BadgeFold
-from chalicelib.counting.resources import Counting
-from chalicelib.counting.storing import store
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import NotSentError
-from simulation.clocks import NOON, FakeTime, ulid_of
-from simulation.memory_table import MemoryTable
+from simulation.clocks import NOON, ulid_of
 from simulation.queues import FakeQueue
 from vumi.operate.admin.installation import LetterOutcome
-from vumi.operate.installations.dead_letters import DELIVERY_SECONDS, INVISIBLE_SECONDS, Redrive
+from vumi.operate.installations.stack import DELIVERY_SECONDS, INVISIBLE_SECONDS, Redrive
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds
@@ -156,32 +150,3 @@ def test_run_again_after_a_crash_it_sends_the_rest() -> None:
     assert redrive(dead, queue) == {LetterOutcome.SENT: 25}
     assert set(queue.bodies) == set(bodies)
     assert dead.letters == {}
-
-
-def test_a_redriven_view_counts_once_whatever_became_of_it_before() -> None:
-    """It was folded, counted at once, stored and not folded, or never stored."""
-    time = FakeTime(NOON)
-    windows, clock = Windows(), time.monotonic
-    table = MemoryTable()
-    counting = Counting(table, windows, clock)
-    early, late = _views(4, NOON), _views(4, NOON + 10_000)
-    assert store(counting, early[:2]) == {}
-    time.sleep(10_000)
-    assert store(counting, [*early[2:], *late[:2]]) == {}
-    assert BadgeFold(counting, "octocat").fold_all() == 2
-    time.sleep(5 * 86_400)
-    for _ in range(2):
-        _redeliver([*early, *late], counting)
-    assert badge_count.read(table, "octocat").shown == len(early) + len(late)
-
-
-def _views(amount: int, taken: float) -> list[View]:
-    return [View("octocat", ulid_of(taken, f"{number:016}")) for number in range(amount)]
-
-
-def _redeliver(views: list[View], counting: Counting) -> None:
-    dead, queue = DeadLetters(), FakeQueue()
-    dead.put(*(view.to_message() for view in views))
-    client: Any = dead
-    Redrive(client, URL, queue, counting.clock, RETENTION).run()
-    assert store(counting, [View.from_message(body) for body in queue.bodies]) == {}
