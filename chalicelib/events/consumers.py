@@ -9,8 +9,8 @@ from typing import TypeVar
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
-from chalicelib.events.delivery import DeliveryResult, EndedAttempt, EventDelivery
-from chalicelib.events.event import Event, TargetKind
+from chalicelib.events.delivery import EndedAttempt, EventDelivery
+from chalicelib.events.event import DeliveryResult, Event, TargetKind
 from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.events.targets import TargetSender

@@ -17,7 +17,16 @@ from typing import NamedTuple, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.events.claims import LEASE_SECONDS, Claims
-from chalicelib.events.event import KEPT_SECONDS, Attempt, Event, Status, attempts_value, batch, key
+from chalicelib.events.event import (
+    KEPT_SECONDS,
+    Attempt,
+    DeliveryResult,
+    Event,
+    Status,
+    attempts_value,
+    batch,
+    key,
+)
 from chalicelib.events.schedule import enqueue_soon
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Value, text
@@ -31,21 +40,6 @@ DELIVERY_SECONDS = 20
 MAX_ATTEMPTS_KEPT = 50
 JITTER = 0.2
 """A wait is longer by up to this share, so that events that failed together are retried apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """The result of an attempt to deliver an event.
-
-    `code` is an HTTP status, or 0 without one. `error` is empty if the event was delivered. After
-    a final result the event is not tried again. `retry_after` is the wait that the receiver asks
-    for.
-    """
-
-    code: int = 0
-    error: str = ""
-    is_final: bool = False
-    retry_after: Seconds = 0.0
 
 
 class EndedAttempt(NamedTuple):

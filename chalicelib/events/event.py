@@ -16,7 +16,7 @@ from zlib import crc32
 
 from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.messages import MalformedError
-from chalicelib.units import Milliseconds
+from chalicelib.units import Milliseconds, Seconds
 
 Part = TypeVar("Part", str, int)
 
@@ -69,6 +69,21 @@ class Attempt:
     ended: Milliseconds = 0
     code: int = 0
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """The result of an attempt to deliver an event.
+
+    `code` is an HTTP status, or 0 without one. `error` is empty if the event was delivered. After
+    a final result the event is not tried again. `retry_after` is the wait that the receiver asks
+    for.
+    """
+
+    code: int = 0
+    error: str = ""
+    is_final: bool = False
+    retry_after: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)

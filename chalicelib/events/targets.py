@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
-from chalicelib.events.delivery import DeliveryResult
-from chalicelib.events.event import Event, TargetKind
+from chalicelib.events.event import DeliveryResult, Event, TargetKind
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Queue
 
 if TYPE_CHECKING:
-    from chalicelib.events.webhooks.sender import PostOutcome, Sender
+    from chalicelib.events.webhooks.sender import Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class TargetSender:
         if sender is None:
             return DeliveryResult(error=NO_SECRET)
         body = (event.payload or json.dumps({"id": event.event_id})).encode()
-        return _result(sender.post(event.target.address, event.event_id, body))
+        return sender.post(event.target.address, event.event_id, body)
 
     def _enqueue(self, event: Event) -> DeliveryResult:
         queue = self.queue(event.target.address)
@@ -67,16 +66,3 @@ class TargetSender:
 def printed(event: Event) -> object:
     """Return a payload for the log: a text as it is, any other value as JSON."""
     return json.loads(event.payload) if event.payload else None
-
-
-def _result(outcome: PostOutcome) -> DeliveryResult:
-    """Return the result of a POST. Source: Standard Webhooks, "Retries".
-
-    Only a 2xx is a success, and 410 is final.
-    """
-    return DeliveryResult(
-        code=outcome.status or 0,
-        error="" if outcome.delivered else outcome.error or f"status {outcome.status}",
-        is_final=outcome.gone,
-        retry_after=outcome.retry_after or 0.0,
-    )

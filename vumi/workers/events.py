@@ -16,8 +16,7 @@ from chalicelib import telemetry
 from chalicelib.counting import milestones
 from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
-from chalicelib.events.delivery import DeliveryResult
-from chalicelib.events.event import Event, event_id_in
+from chalicelib.events.event import DeliveryResult, Event, event_id_in
 from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import group_in
 from chalicelib.storage.errors import StorageError

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from chalicelib.events.event import DeliveryResult
 from chalicelib.events.webhooks.signing import BadSecretError, Signer
 from chalicelib.lazy import lazy
 from chalicelib.outgoing.addresses import Allowed
@@ -20,33 +21,11 @@ if TYPE_CHECKING:
 else:
     email_utils = lazy("email.utils")
 
+DELIVERED, GONE = range(200, 300), 410
 MAX_ERROR_CHARACTERS = 200
 MAX_RETRY_AFTER_SECONDS = 86_400
 MAX_DIGITS = 9
 """Longer numbers of seconds are replaced by the maximum."""
-
-
-@dataclass(frozen=True, slots=True)
-class PostOutcome:
-    """The outcome of one POST: the status of the answer, or an error, or both.
-
-    `error` has at most 200 characters and no text of the response; it is empty after a success.
-    `retry_after` is in seconds, or None if the response has none.
-    """
-
-    status: int | None
-    error: str = ""
-    retry_after: Seconds | None = None
-
-    @property
-    def delivered(self) -> bool:
-        """Return whether the status is 2xx, which is success (Standard Webhooks)."""
-        return self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004
-
-    @property
-    def gone(self) -> bool:
-        """Return whether the status is 410, which ends all attempts (Standard Webhooks)."""
-        return self.status == 410  # noqa: PLR2004
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +36,24 @@ class Sender:
     http: HttpClient
     clock: Callable[[], Seconds] = time.time
 
-    def post(
-        self, url: str, webhook_id: str, body: bytes, content_type: str = "application/json"
-    ) -> PostOutcome:
-        """Post a signed body to a URL. Each attempt of an event has the same id.
+    def post(self, url: str, webhook_id: str, body: bytes) -> DeliveryResult:
+        """Post a signed body of JSON to a URL. Each attempt of an event has the same id.
 
-        Raises `BadWebhookIdError`, and `ValueError` if the content type is not printable ASCII.
+        Only a 2xx is a success, and 410 ends all attempts (Standard Webhooks, "Retries"). An error
+        has at most 200 characters and no text of the response. Raises `BadWebhookIdError`.
         """
-        if not (content_type.isascii() and content_type.isprintable()):
-            raise ValueError(f"the content type must be printable ASCII, not {content_type!r}")
-        headers = {
-            "Content-Type": content_type,
-            **self.signer.headers(webhook_id, int(self.clock()), body),
-        }
+        signed = self.signer.headers(webhook_id, int(self.clock()), body)
         try:
+            headers = {"Content-Type": "application/json", **signed}
             reply = self.http.call("POST", url, headers, body)
         except CallError as failure:
-            return PostOutcome(None, str(failure)[:MAX_ERROR_CHARACTERS])
-        wait = seconds_to_wait(reply.retry_after, self.clock())
-        outcome = PostOutcome(reply.status, "", wait)
-        if outcome.delivered:
-            return outcome
-        return replace(outcome, error=describe_refusal(reply.status))
+            return DeliveryResult(error=str(failure)[:MAX_ERROR_CHARACTERS])
+        return DeliveryResult(
+            reply.status,
+            "" if reply.status in DELIVERED else describe_refusal(reply.status),
+            is_final=reply.status == GONE,
+            retry_after=seconds_to_wait(reply.retry_after, self.clock()),
+        )
 
 
 def sender_of(settings: Settings) -> Sender | None:
@@ -95,8 +70,8 @@ def sender_of(settings: Settings) -> Sender | None:
         raise SettingsError(f"WEBHOOK_SECRETS: {error}") from error
 
 
-def seconds_to_wait(retry_after: str, now: Seconds) -> Seconds | None:
-    """Parse the header `Retry-After` as seconds from now, 0 to 86,400; None if it is malformed.
+def seconds_to_wait(retry_after: str, now: Seconds) -> Seconds:
+    """Parse the header `Retry-After` as seconds from now, 0 to 86,400; 0 if it is malformed.
 
     It has a number of seconds or an HTTP date (RFC 9110, 10.2.3 and 5.6.7).
     """
@@ -108,5 +83,5 @@ def seconds_to_wait(retry_after: str, now: Seconds) -> Seconds | None:
         moment = email_utils.parsedate_to_datetime(given)
         wait = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
     except (ValueError, OverflowError):
-        return None
+        return 0.0
     return min(max(wait, 0.0), float(MAX_RETRY_AFTER_SECONDS))

@@ -12,13 +12,8 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.events import delivery, schedule
 from chalicelib.events.claims import LEASE_SECONDS, Leases
-from chalicelib.events.delivery import (
-    DELIVERY_SECONDS,
-    MAX_ATTEMPTS_KEPT,
-    DeliveryResult,
-    EventDelivery,
-)
-from chalicelib.events.event import Attempt, Event, Status, batch, key, message
+from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, EventDelivery
+from chalicelib.events.event import Attempt, DeliveryResult, Event, Status, batch, key, message
 from chalicelib.outgoing.http_client import CALL_SECONDS
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from threading import Thread
 from typing import cast
 
 import pytest
@@ -15,6 +14,7 @@ from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, 
 from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply
 from chalicelib.settings import Settings
 from simulation.resolver import Names
+from tests.unit.outgoing.receivers import receiver
 
 URL = "https://host.example/.vu-mi"
 
@@ -145,28 +145,13 @@ def test_only_hosts_of_the_operator_may_be_private() -> None:
 
 def test_a_get_has_no_body_and_names_its_host() -> None:
     """Over a real connection, with an answer that is longer than its limit."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        heads: list[bytes] = []
-
-        def serve() -> None:
-            for size in (5, 70_000):
-                connection, _ = listener.accept()
-                with connection:
-                    heads.append(connection.recv(65_536))
-                    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * size)
-
-        thread = Thread(target=serve)
-        thread.start()
-        port = listener.getsockname()[1]
-        made = fetcher_of(Settings(webhook_allow="127.0.0.0/8"))
-        url = f"http://127.0.0.1:{port}/a/.vu-mi"
-        assert made.fetch(url, is_listed=True) == b"aaaaa"
-        with pytest.raises(FetchError, match="longer than 64 KiB"):
-            made.fetch(url, is_listed=True)
-        thread.join()
-    assert heads[0] == (
-        b"GET /a/.vu-mi HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: vu-mi\r\nAccept: */*\r\n"
-        b"Connection: close\r\nAccept-Encoding: identity\r\n\r\n" % port
-    )
+    made = fetcher_of(Settings(webhook_allow="127.0.0.0/8"))
+    for size, found in ((5, nullcontext()), (70_000, pytest.raises(FetchError, match="64 KiB"))):
+        with receiver(b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * size) as server, found:
+            assert made.fetch(server.url(), is_listed=True) == b"aaaaa"
+    assert server.requests == [
+        b"GET /hook?a=b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: vu-mi\r\nAccept: */*\r\n"
+        b"Connection: close\r\nAccept-Encoding: identity\r\n\r\n" % server.port
+    ]
     with pytest.raises(FetchError, match="not called: "):
-        made.fetch(url, is_listed=False)
+        made.fetch(server.url(), is_listed=False)

@@ -6,8 +6,8 @@ import pytest
 
 from chalicelib.events import schedule
 from chalicelib.events.claims import LEASE_SECONDS, Leases
-from chalicelib.events.delivery import DeliveryResult, EventDelivery
-from chalicelib.events.event import Event, Status, message
+from chalicelib.events.delivery import EventDelivery
+from chalicelib.events.event import DeliveryResult, Event, Status, message
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.memory_table import MemoryTable

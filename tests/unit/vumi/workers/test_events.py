@@ -16,8 +16,8 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.events import schedule
 from chalicelib.events.consumers import DeliveryTask
-from chalicelib.events.event import Event, Status, Target, TargetKind, message
-from chalicelib.events.webhooks.sender import PostOutcome, Sender
+from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind, message
+from chalicelib.events.webhooks.sender import Sender
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
@@ -344,16 +344,16 @@ def test_stopping_leaves_unwritten_outcomes_to_the_next_start(
 @pytest.mark.parametrize(
     ("outcome", "name"),
     [
-        (PostOutcome(204), "webhooks_delivered"),
-        (PostOutcome(500), "webhooks_refused"),
-        (PostOutcome(None, "no answer"), "webhooks_unanswered"),
+        (DeliveryResult(204), "webhooks_delivered"),
+        (DeliveryResult(500, "answered 500"), "webhooks_refused"),
+        (DeliveryResult(error="no answer"), "webhooks_unanswered"),
     ],
 )
 def test_attempts_of_webhooks_are_counted_by_their_outcome(
-    world: World, outcome: PostOutcome, name: str
+    world: World, outcome: DeliveryResult, name: str
 ) -> None:
     class Posting(Sender):
-        def post(self, *_: object) -> PostOutcome:
+        def post(self, *_: object) -> DeliveryResult:
             return outcome
 
     world.sender = Posting.__new__(Posting)
