@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -11,6 +11,11 @@ Result = TypeVar("Result")
 
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on a thread of its own: Playwright keeps a loop running on the main one."""
+    """Run a coroutine in a loop of its own."""
+    return on_own_thread(asyncio.run, coroutine)
+
+
+def on_own_thread(function: Callable[..., Result], *arguments: object) -> Result:
+    """Call a function on a thread of its own: Playwright keeps a loop running on the main one."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, coroutine).result()
+        return thread.submit(function, *arguments).result()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.event_loop import on_own_thread
 from vumi.server.event_loop import SharedWakeLoop
 
 THREADS = 4
@@ -32,7 +33,7 @@ def test_calls_of_concurrent_threads_all_come_in_each_threads_order(loop: Shared
         await asyncio.gather(*[asyncio.to_thread(call, thread) for thread in range(THREADS)])
         await loop.run_in_executor(None, lambda: None)
 
-    loop.run_until_complete(run())
+    on_own_thread(loop.run_until_complete, run())
     for thread in range(THREADS):
         assert [number for of, number in came if of == thread] == [*range(CALLS)]
 
@@ -49,7 +50,7 @@ def test_a_burst_wakes_once(loop: SharedWakeLoop, monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         for _ in range(CALLS):
             loop.call_soon_threadsafe(int)
-        loop.run_until_complete(asyncio.sleep(0))
+        on_own_thread(loop.run_until_complete, asyncio.sleep(0))
     assert len(wakes) == 2
 
 
@@ -58,7 +59,7 @@ def test_a_cancelled_call_is_not_made(loop: SharedWakeLoop) -> None:
     loop.call_soon_threadsafe(came.append, "cancelled").cancel()
     loop.call_soon_threadsafe(came.append, "kept")
     loop.call_soon_threadsafe(loop.stop)
-    loop.run_forever()
+    on_own_thread(loop.run_forever)
     assert came == ["kept"]
 
 
@@ -67,7 +68,7 @@ def test_a_call_that_fails_delays_no_other(loop: SharedWakeLoop) -> None:
     loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
     loop.call_soon_threadsafe(lambda: int("no number"))
     loop.call_soon_threadsafe(loop.stop)
-    loop.run_forever()
+    on_own_thread(loop.run_forever)
     assert [type(failure) for failure in failures] == [ValueError]
 
 
