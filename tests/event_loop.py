@@ -12,7 +12,8 @@ Result = TypeVar("Result")
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in a loop of its own."""
-    return on_own_thread(asyncio.run, coroutine)
+    result: Result = on_own_thread(asyncio.run, coroutine)
+    return result
 
 
 def on_own_thread(function: Callable[..., Result], *arguments: object) -> Result:
