@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
+from vumi import priority
 from vumi.cli.options import Invocation, examples
 from vumi.cli.output import as_json, print_json, wants_json
 from vumi.cli.progress import progress
@@ -38,7 +38,7 @@ def backup(invocation: Invocation, folder: Path, keep: int | None) -> None:
     """
     data = invocation.settings.folder
     find_file(data)
-    os.nice(19)  # the lowest priority: visitors go first
+    priority.lower()
     copying.clean_up_on_sigterm()
     with progress("copying DATA and checking the copy"):
         if keep is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
 
 import click
 
+from vumi import priority
 from vumi.cli import styles
 from vumi.cli.options import Invocation, examples
 from vumi.cli.output import as_json, print_result, wants_json
@@ -48,7 +48,7 @@ def check(invocation: Invocation, stack_name: str | None, table: str | None) -> 
             raise click.UsageError("--table needs --stack")
         folder = invocation.settings.folder
         name, advice = str(find_file(folder)), WAY_BACK
-        os.nice(19)  # the lowest priority: visitors go first
+        priority.lower()
         findings = checking.check(folder)
     else:
         name = f"the table {table}" if table else f"the stack {stack_name}"

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import click
 
 from chalicelib.units import Seconds
+from vumi import priority
 from vumi.cli.options import examples, on_installation
 from vumi.cli.output import Cell, as_json, format_table, print_json, print_table, wants_json
 from vumi.cli.progress import progress
@@ -170,7 +171,7 @@ def top(installation: Installation, *, by: str, limit: int, once: bool) -> None:
 
     It reads all badges every 2 s, or more seldom if that takes long.
     """
-    os.nice(19)  # the lowest priority: visitors go first
+    priority.lower()
     if once or wants_json() or not (sys.stdout.isatty() and sys.stdin.isatty()):
         frame = read(installation, By(by), limit)
         if not print_badges(frame.badges):
