@@ -6,6 +6,9 @@ heavy clients the server answers none of them for a multiple of their time.
 
     heavy    ██▁▁▁▁▁▁▁▁██▁▁▁▁▁▁▁▁▁██
     light    ▁▁▁█▁▁▁▁▁█▁▁▁▁▁▁▁█▁▁▁
+
+A client within its share has its turns as they come. A turn for each client would let a visitor who
+comes back wait for one request of every client of a crowd.
 """
 
 from __future__ import annotations
