@@ -131,9 +131,10 @@ def test_the_json_badge_of_dwyl_is_one_for_shields(api: Api) -> None:
 
 
 HITS = "label=hits&color=brightgreen"
+SQUARE = "logo=github&style=flat-square&show=today-total"
 SEEYOUFARM = (
-    "/api/count/incr/badge.svg?url=a.example&count_bg=%2395C10D&title_bg=%23555"
-    "&icon=github.svg&icon_color=%238DC409&title=views&edge_flat=true"
+    "/api/count/incr/badge.svg?url=a.example&count_bg=%23090&title_bg=%23555"
+    "&icon=github.svg&icon_color=%2309f&title=views&edge_flat=true"
 )
 
 
@@ -154,8 +155,7 @@ SEEYOUFARM = (
         ),
         (
             SEEYOUFARM,
-            "label=views&color=%2395C10D&labelColor=%23555&logo=github&logoColor=%238DC409"
-            + "&style=flat-square&show=today-total",
+            f"label=views&color=%23090&labelColor=%23555&logoColor=%2309f&{SQUARE}",
         ),
         (
             "/api/hit?url=a.example&label=Visitors&icon=github&color=%23198754&message=&style=flat",
