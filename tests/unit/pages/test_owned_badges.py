@@ -9,6 +9,7 @@ from chalicelib.http.tokens import digest
 from chalicelib.owners import claiming, proving
 from chalicelib.owners.finding import look_up
 from chalicelib.pages.owned_badges import PAGE
+from chalicelib.storage.items import Value
 from simulation.clocks import NOON
 from simulation.views import AT_NOON, put_summary, put_views
 from tests.unit.http_requests import Api
@@ -38,8 +39,8 @@ def is_given(api: Api, badge_id: str = "a/b") -> bool:
 
 def test_a_badge_is_listed_with_its_count_and_the_views_of_today(api: Api) -> None:
     claim(api, "a/b")
-    today = {"day": "2026-03-14", "h11": 3}
-    put_summary(api.table, "a/b", count=5, base=100, version=1, today={**today})
+    today: Value = {"day": "2026-03-14", "h11": 3}
+    put_summary(api.table, "a/b", count=5, base=100, version=1, today=today)
     put_views(api.table, AT_NOON - 1, badge_id="a/b")
     found = api.ask("GET", BADGES, token=MINE)
     assert found.status == 200
