@@ -114,11 +114,11 @@ class Api:
         )
 
     def ask(
-        self, method: str, target: str, body: object = b"", token: str = "", **more: str
+        self, method: str, target: str, body: object = b"", token: str = "", **more: Any
     ) -> Answer:
         """Send a request, with a token or the secret of a badge."""
-        authorization = f"Bearer {token}" if token else ""
-        return ask(self.resources, method, target, body, authorization=authorization, **more)
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return ask(self.resources, method, target, body, **{**headers, **more})
 
     def set(self, **settings: Any) -> None:
         """Replace settings."""
