@@ -6,7 +6,6 @@ They are environment variables. One machine reads them from a file, too.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -169,16 +168,6 @@ def listed(
     return Setting(name, "", parse, "list", valid, meaning, is_secret=is_secret).declare()
 
 
-def parse_patterns(text: str) -> tuple[str, ...]:
-    """Return patterns of ids for `fnmatch`."""
-    return tuple(map(to_glob, parts_of(text)))
-
-
-def to_glob(pattern: str) -> str:
-    """Return a pattern of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
-    return unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
-
-
 def _parse_url(text: str) -> str:
     """Return the URL of a server with a slash at its end, or an empty text."""
     if text and URL.fullmatch(text) is None:
@@ -314,7 +303,6 @@ class Settings:
         "IDS",
         "patterns like `owner/*`, in which only `*` has a meaning: any characters",
         "the ids that are counted; without a pattern, all ids are",
-        parse_patterns,
     )
     proofs: str = listed(
         "PROOFS",

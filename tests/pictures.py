@@ -32,8 +32,8 @@ OWN_LOGO = (
 
 def pictures() -> dict[str, str]:
     """Return the documents by the names of their files."""
-    count = CountFormat({"format": ["comma"]}).message(1_234_567)
-    short = CountFormat({"format": ["short"]}).message(1_234_567)
+    count = CountFormat({"format": ["comma"]}).write(1_234_567)
+    short = CountFormat({"format": ["short"]}).write(1_234_567)
     month = tuple(bucket.views for bucket in _history().buckets)
     green = Badge("seen", short, "brightgreen", style="for-the-badge")
     return {

@@ -17,7 +17,7 @@ from chalicelib.settings import (
     listed,
     number,
     one_text,
-    parse_patterns,
+    parts_of,
     read,
     settings_of,
     switch,
@@ -50,7 +50,7 @@ def _parse_metrics(text: str) -> MetricsAccess:
 
 def _parse_prefixes(text: str) -> tuple[str, ...]:
     """Return patterns of prefixes, none of which is that of all ids."""
-    patterns = parse_patterns(text)
+    patterns = tuple(parts_of(text))
     if wild := [pattern for pattern in patterns if pattern.startswith("*")]:
         raise ValueError(f"must be patterns that don't begin with *, not {wild[0]!r}")
     return patterns

@@ -139,10 +139,6 @@ class NumberFormat(Options):
         """Return the number of all views that is shown."""
         return count
 
-    def message(self, count: int) -> str:
-        """Return the text of the number of all views."""
-        return self.write(self.total(count))
-
     def write(self, count: int) -> str:
         """Return a number as it is shown: 1234, 1,234 or 1.2k."""
         return FORMATS[self.format](count)

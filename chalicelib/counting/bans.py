@@ -6,14 +6,12 @@ The numbers of a banned badge stay, and are shown again when the ban is lifted.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from fnmatch import translate
 
 from chalicelib import telemetry
+from chalicelib.counting.ids import Patterns
 from chalicelib.http.errors import ClientError
-from chalicelib.settings import to_glob
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, Key, number, text
@@ -87,21 +85,6 @@ def lift(table: Table, pattern: str) -> bool:
     except ConditionFailedError:
         return False
     return True
-
-
-class Patterns:
-    """The patterns of bans, by which an id is looked up: one text, or one regular expression."""
-
-    def __init__(self, patterns: Iterable[str] = ()) -> None:
-        self._exact = frozenset(patterns)
-        globs = [translate(to_glob(pattern)) for pattern in self._exact if "*" in pattern]
-        self._wild = re.compile("|".join(globs)) if globs else None
-
-    def cover(self, badge_id: str) -> bool:
-        """Return whether a pattern matches an id."""
-        if badge_id in self._exact:
-            return True
-        return self._wild is not None and self._wild.match(badge_id) is not None
 
 
 def read_patterns(table: Table) -> Patterns:

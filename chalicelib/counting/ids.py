@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import translate
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from chalicelib.http.errors import BadRequestError, ClientError
@@ -129,6 +130,25 @@ def several(most: int, **rules: Any) -> Repeated[str]:
     return Repeated(parse, ID, words, most=most, name="id", example=example, **rules)
 
 
+class Patterns:
+    """Patterns of ids, in which only `*` has a meaning: any characters."""
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        self._exact = frozenset(unicodedata.normalize("NFC", pattern) for pattern in patterns)
+        wild = [pattern for pattern in self._exact if "*" in pattern]
+        globs = [translate(one.replace("[", "[[]").replace("?", "[?]")) for one in wild]
+        self._wild = re.compile("|".join(globs)) if globs else None
+
+    def cover(self, badge_id: str) -> bool:
+        """Return whether a pattern matches an id."""
+        if badge_id in self._exact:
+            return True
+        return self._wild is not None and self._wild.match(badge_id) is not None
+
+
+_patterns = cache(Patterns)
+
+
 def is_counted(badge_id: str, resources: Resources) -> bool:
     """Return whether the operator counts an id, and has not banned it."""
     return _is_listed(badge_id, resources) and not resources.bans.cover(badge_id)
@@ -136,7 +156,7 @@ def is_counted(badge_id: str, resources: Resources) -> bool:
 
 def _is_listed(badge_id: str, resources: Resources) -> bool:
     listed = resources.settings.ids
-    return not listed or any(fnmatchcase(badge_id, pattern) for pattern in listed)
+    return not listed or _patterns(listed).cover(badge_id)
 
 
 def check_counted(badge_id: str, resources: Resources) -> None:

@@ -164,17 +164,15 @@ def _draw_content(history: History, look: Look, plot: Plot) -> str:
     times = chart_plot.write_times(axis.labels(), plot)
     visitors = history.visitors if look.has_visitors else ()
     line = _group("v", chart_plot.draw_visitors(history, visitors, plot)) if visitors else ""
-    if not history.total and not any(visitors):
-        empty = chart_plot.draw_lines(plot, None) + chart_plot.write_no_views(history, plot)
-        return _group("t", empty + times) + line
-    if not history.total:
-        axes = chart_plot.draw_lines(plot, None) + chart_plot.write_scale(plot) + times
-        return _group("t", axes) + line
-    peak = Peak.of(history, plot)
-    axes = chart_plot.draw_lines(plot, peak) + chart_plot.write_scale(plot) + times
+    peak = Peak.of(history, plot) if history.total else None
+    is_empty = not peak and not any(visitors)
+    scale = chart_plot.write_no_views(history, plot) if is_empty else chart_plot.write_scale(plot)
+    axes = _group("t", chart_plot.draw_lines(plot, peak) + scale + times)
+    if not peak:
+        return axes + line
     mean = chart_plot.draw_mean(history, plot) if chart_plot.has_mean(history) else ""
     views = chart_plot.draw_views(history, plot)
-    return _group("t", axes) + _group("b", views) + line + _group("t", mean + peak.write())
+    return axes + _group("b", views) + line + _group("t", mean + peak.write())
 
 
 def write_style(accent: tuple[str, str], theme: str, *, has_visitors: bool = False) -> str:

@@ -177,21 +177,19 @@ def number(views: BadgeNumbers, options: PeriodOptions) -> int | None:
 
     It is None if nobody has told GitHub's number.
     """
-    if options.show.is_githubs and views.told is None:
-        return None
-    if options.show in {Show.TOTAL, Show.TODAY_TOTAL}:
-        return options.total(views.total.shown)
+    match options.show:
+        case Show.TOTAL | Show.TODAY_TOTAL:
+            return options.total(views.total.shown)
+        case Show.VISITORS | Show.CLONES if views.told is None:
+            return None
     return views.of_period
 
 
 def write(views: BadgeNumbers, options: PeriodOptions) -> str:
     """Return the message of a badge. A base counts only as a part of all views."""
-    match options.show:
-        case Show.TOTAL:
-            return options.message(views.total.shown)
-        case Show.TODAY_TOTAL:
-            today = options.write(views.of_period)
-            return f"{today} today · {options.message(views.total.shown)}"
-        case Show.VISITORS | Show.CLONES if views.told is None:
-            return UNKNOWN
-    return options.write(views.of_period)
+    shown = number(views, options)
+    if shown is None:
+        return UNKNOWN
+    is_both = options.show is Show.TODAY_TOTAL
+    today = f"{options.write(views.of_period)} today · " if is_both else ""
+    return today + options.write(shown)

@@ -1,4 +1,4 @@
-"""The page at `/`, which is one file, and the headers of every page."""
+"""The page at `/`, and what all pages have: how their heads and styles begin, and their headers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 else:
     base64, hashlib = lazy("base64"), lazy("hashlib")
 
+HEAD = Path(__file__).with_name("head.html")
 FILE = Path(__file__).with_name("page.html")
 CACHED_SECONDS = 300
 """The time for which a cache may keep the page. After it, everybody sees a new version."""
@@ -58,14 +59,21 @@ def restrictions(page: str) -> Mapping[str, str]:
 
 
 @cache
+def load(file: Path, style: str = "") -> str:
+    """Read a page once, and add the common beginning of heads, and of styles or another style."""
+    head, _, common = HEAD.read_text(encoding="utf-8").partition("<style>\n")
+    page = file.read_text(encoding="utf-8").replace("<head>\n", f"<head>\n{head}", 1)
+    return page.replace("<style>\n", f"<style>\n{style or common}", 1)
+
+
 def text() -> str:
-    """Read the page at `/`, whose pictures `chalicelib.pages.builder` draws."""
-    return FILE.read_text(encoding="utf-8")
+    """Return the page at `/`, whose pictures `chalicelib.pages.builder` draws."""
+    return load(FILE)
 
 
-def with_style(other: str) -> str:
-    """Return another page with the style of this one before its own."""
-    return other.replace("<style>", f"<style>{_inside(text(), 'style')}", 1)
+def style() -> str:
+    """Return the style of the page at `/`, with which another page may begin its own."""
+    return _inside(text(), "style")
 
 
 @cache

@@ -92,20 +92,21 @@ def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") ->
 
 def replace_owner(
     table: Table, badge_id: str, prepare: Callable[[OwnedBadge], Iterable[Write]]
-) -> None:
+) -> OwnedBadge:
     """Write what `prepare` returns for a badge as it was read; nothing if that is done already.
 
-    Raises the errors of `prepare`, and `StorageError`.
+    Returns the badge as it was before. Raises the errors of `prepare`, and `StorageError`.
     """
 
-    def write() -> None:
+    def write() -> OwnedBadge:
         owned = look_up(table, badge_id)
         if badge_id not in owned.names:  # it was deleted between two reads
             raise ConditionFailedError({})
         if writes := tuple(prepare(owned)):
             table.write(*writes)
+        return owned
 
-    write_again(badge_id, write)
+    return write_again(badge_id, write)
 
 
 def release(table: Table, badge_id: str) -> bool:
@@ -114,13 +115,10 @@ def release(table: Table, badge_id: str) -> bool:
     A badge with several names keeps them. Raises `StorageError`.
     """
 
-    def write() -> bool:
-        owned = look_up(table, badge_id)
-        if owned.is_claimed:
-            table.write(_prepare_release(owned), *move_key(owned))
-        return owned.is_claimed
+    def prepare(owned: OwnedBadge) -> Iterable[Write]:
+        return (_prepare_release(owned), *move_key(owned)) if owned.is_claimed else ()
 
-    return write_again(badge_id, write)
+    return replace_owner(table, badge_id, prepare).is_claimed
 
 
 def _choose_secret(secret_digest: str) -> tuple[str, str]:

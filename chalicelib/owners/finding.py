@@ -22,7 +22,7 @@ from chalicelib.storage.conditions import Condition, unchanged
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailedError
+from chalicelib.storage.writes import Check, ConditionFailedError
 from chalicelib.units import WholeSeconds, to_iso8601
 
 Result = TypeVar("Result")
@@ -87,6 +87,11 @@ class OwnedBadge:
     def tombstone_digest(self) -> str:
         """Return the text that a deletion by the present owner leaves in the tombstone."""
         return self.digest or OPERATOR
+
+    @property
+    def check(self) -> Check:
+        """Return the write that fails if the owner, the names or what is proven have changed."""
+        return Check(keys.owner(self.badge_id), self.unchanged)
 
     @property
     def unchanged(self) -> Condition:
@@ -170,7 +175,7 @@ def reread(table: Table, owned: OwnedBadge) -> OwnedBadge:
     if item := table.get(keys.owner(owned.badge_id)):
         found = OwnedBadge.of(owned.badge_id, item)
     else:
-        deleted = read_summary(table, owned).deleted
+        deleted = _read_summary(table, owned).deleted
         found = OwnedBadge(owned.badge_id, deleted, owned.names, deleted=bool(deleted))
     if found.tombstone_digest == owned.tombstone_digest:
         return found
@@ -179,7 +184,7 @@ def reread(table: Table, owned: OwnedBadge) -> OwnedBadge:
     raise deleted_error(owned.badge_id)
 
 
-def read_summary(table: Table, owned: OwnedBadge) -> Summary:
+def _read_summary(table: Table, owned: OwnedBadge) -> Summary:
     """Return the summary of the badge. Raises `NotClaimedError` if its id is an alias now."""
     summary = read(table, owned.badge_id)
     if summary.alias:
@@ -224,3 +229,21 @@ def write_again(badge_id: str, write: Callable[[], Result]) -> Result:
         with suppress(ConditionFailedError):
             return write()
     raise UnavailableError(f"{badge_id} was changed by {TRIES} other writes; try again")
+
+
+def change_again(
+    table: Table, owned: OwnedBadge, change: Callable[[OwnedBadge, Summary], Result]
+) -> Result:
+    """Call a function that changes a badge as it is read now, again while another write does.
+
+    Raises the errors of the function, `OwnerError` if the badge was deleted or has another owner,
+    and `StorageError`.
+    """
+
+    def write() -> Result:
+        found = reread(table, owned)
+        if found.deleted:
+            raise deleted_error(found.badge_id)
+        return change(found, _read_summary(table, found))
+
+    return write_again(owned.badge_id, write)

@@ -22,10 +22,10 @@ from chalicelib.counting.badge_count import first_live
 from chalicelib.counting.summary import Day, Summary, read
 from chalicelib.counting.windows import Windows
 from chalicelib.owners.errors import NotFoldedError
-from chalicelib.owners.finding import OwnedBadge, deleted_error, read_summary, reread, write_again
+from chalicelib.owners.finding import OwnedBadge, change_again
 from chalicelib.storage.items import Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, Write
+from chalicelib.storage.writes import Write
 from chalicelib.ulids import latest
 from chalicelib.units import Milliseconds, Seconds
 
@@ -83,27 +83,21 @@ def remove(table: Table, owned: OwnedBadge, hours: Hours, windows: Windows, now:
     Hours without views are left as they are, so a repetition removes nothing. `now` is the time of
     the clock of views. Raises `NotFoldedError`, other `OwnerError`s and `StorageError`.
     """
-    return write_again(owned.badge_id, lambda: _remove(table, owned, hours, windows, now))
+    foldable = windows.foldable(now) * 1000
 
-
-def _remove(table: Table, owned: OwnedBadge, hours: Hours, windows: Windows, now: Seconds) -> int:
-    owned = reread(table, owned)
-    if owned.deleted:
-        raise deleted_error(owned.badge_id)
-    summary = read_summary(table, owned)
-    _check_folded(table, owned, summary, hours, windows.foldable(now) * 1000)
-    today, removed = hours.split(summary.today) if summary.today.day else (summary.today, 0)
-    days: list[Write] = []
-    for finished in _read_days(table, summary, hours):
-        left, views = hours.split(finished)
-        if views:
+    def write(owned: OwnedBadge, summary: Summary) -> int:
+        _check_folded(table, owned, summary, hours, foldable)
+        today, removed = hours.split(summary.today) if summary.today.day else (summary.today, 0)
+        days: list[Write] = []
+        for left, views in map(hours.split, _read_days(table, summary, hours)):
             removed += views
-            days.append(summary.store_day(left))
-    if removed:
-        values: dict[str, Value] = {"count": summary.count - removed, "today": today.item}
-        check = Check(keys.owner(owned.badge_id), owned.unchanged)
-        table.write(summary.update(now, values), check, *days)
-    return removed
+            days += [summary.store_day(left)] if views else []
+        if removed:
+            values: dict[str, Value] = {"count": summary.count - removed, "today": today.item}
+            table.write(summary.update(now, values), owned.check, *days)
+        return removed
+
+    return change_again(table, owned, write)
 
 
 def _read_days(table: Table, summary: Summary, hours: Hours) -> Iterator[Day]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
@@ -17,6 +16,7 @@ from urllib.parse import quote
 
 from chalicelib.history.history import History
 from chalicelib.history.periods import Show
+from chalicelib.http import page
 from chalicelib.http.errors import BadRequestError
 from chalicelib.pages import preview
 
@@ -146,10 +146,9 @@ class BadgePage:
         return f'<li><a href="?{query}"{current}>{days} days</a></li>'
 
 
-@cache
 def template() -> str:
-    """Read the template of the page on its first use."""
-    return FILE.read_text(encoding="utf-8")
+    """Return the template of the page."""
+    return page.load(FILE)
 
 
 def root_url(request: Request, settings: Settings) -> str:

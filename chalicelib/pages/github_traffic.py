@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.counting import ids, keys
+from chalicelib.counting import ids
+from chalicelib.counting.summary import Summary
 from chalicelib.history.github import CLONES, NAMES, VIEWS, Traffic, prepare
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
@@ -21,7 +22,6 @@ from chalicelib.lazy import lazy
 from chalicelib.owners import routes as owners
 from chalicelib.owners.routes import OwnerResources
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
@@ -123,18 +123,13 @@ def tell(table: Table, owned: finding.OwnedBadge, told: list[Traffic], now: Seco
     for one in told:
         if (last := one.until("")) > tomorrow:
             raise BadRequestError(f"{one.kind}: {last} is in the future: give days up to today")
-    finding.write_again(owned.badge_id, lambda: _tell(table, owned, told, now))
 
+    def write(owned: finding.OwnedBadge, summary: Summary) -> None:
+        months = prepare(table, owned.badge_id, told, now)
+        # With the summary, the months and a deletion exclude each other.
+        table.write(summary.update(now, {}), owned.check, *months)
 
-def _tell(table: Table, owned: finding.OwnedBadge, told: list[Traffic], now: Seconds) -> None:
-    """Write the months with the summary, so that they and a deletion exclude each other."""
-    owned = finding.reread(table, owned)
-    if owned.deleted:
-        raise finding.deleted_error(owned.badge_id)
-    summary = finding.read_summary(table, owned)
-    months = prepare(table, owned.badge_id, told, now)
-    unchanged = Check(keys.owner(owned.badge_id), owned.unchanged)
-    table.write(summary.update(now, {}), unchanged, *months)
+    finding.change_again(table, owned, write)
 
 
 ROUTES = (Route("PUT", f"{owners.BADGES}/traffic", put_traffic, options=ids.IdOption),)

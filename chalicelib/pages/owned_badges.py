@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,13 +91,7 @@ def _to_json(owned: OwnedBadge, resources: OwnerResources) -> dict[str, Any]:
 
 def get_own_page(_: Request, __: OwnerResources) -> Response:
     """Show the page on which owners get and change their badges."""
-    return page.respond(_text())
-
-
-@cache
-def _text() -> str:
-    """Read the page on the first request for it."""
-    return page.with_style(FILE.read_text(encoding="utf-8"))
+    return page.respond(page.load(FILE, page.style()))
 
 
 ROUTES = (

@@ -49,6 +49,7 @@ def test_the_wheel_has_the_two_packages_with_their_data_and_nothing_else(wheel: 
         if path.is_file() and "__pycache__" not in path.parts
     }
     data = {
+        "chalicelib/http/head.html",
         "chalicelib/http/page.html",
         "chalicelib/pages/badge_page.html",
         "chalicelib/pages/own.html",

@@ -10,6 +10,7 @@ from chalicelib import telemetry
 from chalicelib.storage.ports import Table
 from simulation.logs import counting_metrics
 from simulation.memory_table import MemoryTable
+from tests.unit.http_requests import Api
 
 
 def pytest_runtest_setup() -> None:
@@ -20,6 +21,11 @@ def pytest_runtest_setup() -> None:
 @pytest.fixture
 def table() -> Table:
     return MemoryTable()
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
 
 
 @pytest.fixture

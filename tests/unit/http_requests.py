@@ -1,15 +1,25 @@
-"""Requests to the table of routes, as a server without its own router sends them."""
+"""Requests to the tables of routes, as a server without its own router sends them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chalicelib.api import TABLE, ProcessResources
+from chalicelib.api import ProcessResources, table_of
+from chalicelib.counting.view import View, ViewMessages
 from chalicelib.http import query
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
+from chalicelib.limits import Action
+from chalicelib.storage.items import Item, Key
+from simulation.clocks import Clock
+from simulation.hosts import Host
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
+from vumi.server.client_limits import ClientLimits, Rate
 
 
 @dataclass(frozen=True)
@@ -72,15 +82,65 @@ def ask(  # noqa: PLR0913  what a request has
 
     `more` are headers, with underscores for hyphens.
     """
-    path, _, raw_query = target.partition("?")
     named = {name.replace("_", "-"): value for name, value in more.items()}
     headers = {"content-type": kind, "authorization": authorization, **named}
     request = Request(
         method,
-        path,
-        query=query.parse(raw_query),
+        target.partition("?")[0],
+        query=query.parse(target.partition("?")[2]),
         headers={name: value for name, value in headers.items() if value},
         body=body if isinstance(body, bytes) else json.dumps(body).encode(),
         client=client,
     )
-    return Answer(dispatch(TABLE, request, resources))
+    return Answer(dispatch(table_of(resources.settings.drop_in), request, resources))
+
+
+@dataclass
+class Api:
+    """The routes over a table in memory whose steps a test may set, a queue of views, and a host.
+
+    It is noon, unless a test sets the clock.
+    """
+
+    table: FaultyTable = field(default_factory=lambda: FaultyTable(MemoryTable()))
+    queue: FakeQueue = field(default_factory=FakeQueue)
+    host: Host = field(default_factory=Host)
+    clock: Clock = field(default_factory=Clock)
+    resources: GivenResources = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.resources = GivenResources(
+            self.table, ViewMessages(self.queue), clock=self.clock, fetcher=self.host
+        )
+
+    def ask(
+        self, method: str, target: str, body: object = b"", token: str = "", **more: Any
+    ) -> Answer:
+        """Send a request, with a token or the secret of a badge."""
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return ask(self.resources, method, target, body, **{**headers, **more})
+
+    def set(self, **settings: Any) -> None:
+        """Replace settings."""
+        self.resources.settings = replace(self.resources.settings, **settings)
+
+    def limit(self, **rates: Rate) -> None:
+        """Limit the actions of each client, which are named in capitals."""
+        limited = {Action[name]: rate for name, rate in rates.items()}
+        self.resources.limits = ClientLimits(limited, self.clock)
+
+    @property
+    def views(self) -> list[View]:
+        """Return the views in the queue."""
+        return [View.from_message(body) for body in self.queue.bodies]
+
+    @property
+    def viewed(self) -> list[str]:
+        """Return the ids of the views in the queue."""
+        return [view.badge_id for view in self.views]
+
+    @property
+    def items(self) -> dict[Key, Item]:
+        """Return a copy of all that is stored."""
+        assert isinstance(self.table.table, MemoryTable)
+        return {**self.table.table.items}

@@ -174,11 +174,6 @@ def test_a_queue_listed_twice_is_refused() -> None:
         Settings.from_environment({"EVENT_QUEUES": "mails=https://a,orders,mails=https://b"})
 
 
-def test_patterns_of_ids_are_split_at_commas_and_only_a_star_has_a_meaning() -> None:
-    settings = Settings.from_environment({"IDS": " owner/*, a b ,[x]?!, cafe\u0301 "})
-    assert settings.ids == ("owner/*", "a b", "[[]x][?]!", "caf\u00e9")
-
-
 def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_made() -> None:
     secret = signing.new_secret()
     assert sender_of(Settings()) is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chalicelib.counting.bans import Patterns, read_patterns
+from chalicelib.counting.bans import read_patterns
+from chalicelib.counting.ids import Patterns
 from chalicelib.storage.ports import Table
 from vumi.storage.database import Database
 

@@ -57,7 +57,7 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
             "&logoColor=white&format=comma&base=1200"
         )
     )
-    assert Badge.of("views", options.message(34), "blue", options).to_json() == {
+    assert Badge.of("views", options.write(options.total(34)), "blue", options).to_json() == {
         "schemaVersion": 1,
         "label": "Besuche",
         "message": "1,234",
@@ -130,7 +130,7 @@ def test_whatever_options_are_accepted_the_badge_keeps_the_schema(
         assert str(refused).startswith("label: ")  # noqa: PT017  all other values are good
         check_schema(Badge.error("views", str(refused)).to_json())
         return
-    body = Badge.of("views", options.message(count), "blue", options).to_json()
+    body = Badge.of("views", options.write(options.total(count)), "blue", options).to_json()
     check_schema(body)
     assert body["label"] == given_query.get("label", "views")
     assert body["message"]

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.counting import ids
-from chalicelib.counting.bans import Patterns
 from chalicelib.counting.ids import BadIdError, NotCountedError
 from chalicelib.http.errors import BadRequestError
-from chalicelib.settings import Settings, parts_of
+from chalicelib.settings import Settings
 from simulation.resources import GivenResources
 
 
@@ -101,7 +100,7 @@ def test_a_character_that_shows_nothing_is_refused_by_its_code_point(
         ("", ["any/thing", "*"], []),
         ("*", ["any/thing", "x"], []),
         ("octocat", ["octocat"], ["octocats", "Octocat", "an octocat", "octocat/x"]),
-        ("owner/*,other/name", ["owner/", "owner/a/b", "other/name"], ["owner", "other/names"]),
+        (" owner/* ,other/name", ["owner/", "owner/a/b", "other/name"], ["owner", "other/names"]),
         ("*/docs", ["a/docs", "a/b/docs"], ["docs", "a/docs/b"]),
         ("a*b*c", ["abc", "a-b-b-c"], ["acb", "ab"]),
         ("[ab]?", ["[ab]?"], ["a?", "ab", "[ab]x"]),
@@ -119,8 +118,6 @@ def test_the_operator_lists_the_ids_that_are_counted(
         with pytest.raises(NotCountedError) as refusal:
             ids.check_counted(badge_id, resources)
         assert len(str(refusal.value)) <= LONGEST_MESSAGE
-    covered = filter(Patterns(parts_of(patterns)).cover, (*counted, *others))
-    assert [*covered] == (counted if patterns else [])
 
 
 def test_a_pattern_of_many_stars_is_checked_without_trying_all_ways() -> None:
@@ -128,7 +125,6 @@ def test_a_pattern_of_many_stars_is_checked_without_trying_all_ways() -> None:
     resources = GivenResources(settings=Settings.from_environment({"IDS": pattern}))
     with pytest.raises(NotCountedError):
         ids.check_counted("a" * 200, resources)
-    assert not Patterns([pattern]).cover("a" * 200)
 
 
 @given(st.text(st.characters(), max_size=210))

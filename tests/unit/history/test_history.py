@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,12 +16,13 @@ from chalicelib.history import history
 from chalicelib.history.buckets import Interval, Span
 from chalicelib.history.history import History
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, Value
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
+from tests.unit.history.stored_days import MeteredTable, milliseconds, put_days
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 TODAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -46,29 +46,11 @@ def labels(read: History) -> list[str]:
     return [read.by.label(bucket.start) for bucket in read.buckets]
 
 
-def counted(
-    table: Table, days: Mapping[str, Mapping[str, int]], badge_id: str = BADGE, reset: int = 0
-) -> None:
-    """Store days with their hours as folds leave them: the last one in the summary."""
-    *finished, last = sorted(days)
-    own = {"reset": reset} if reset else {}
-    for label in finished:
-        place, hours = keys.day(badge_id, label), days[label]
-        views = sum(hours.values())
-        table.write(Put({"PK": place.pk, "SK": place.sk, "views": views, **hours, **own}))
-    today: Value = {"day": last, **days[last]}
-    put_summary(table, badge_id, today=today, watermark=reset, **own)
-
-
 def live(*taken: datetime, badge_id: str = BADGE) -> list[Item]:
     return [
         {"PK": f"USER#{badge_id}", "SK": f"VIEW#{ulid(milliseconds(at), n, badge_id)}", "ttl": 1}
         for n, at in enumerate(taken)
     ]
-
-
-def milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
 
 
 def test_an_unknown_badge_has_a_history_of_zeros(table: Table) -> None:
@@ -91,7 +73,7 @@ def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
 
 
 def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> None:
-    counted(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
+    put_days(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
     place = keys.day(BADGE, "2026-11-20")
     table.write(Put({"PK": place.pk, "SK": place.sk, "views": 2, "version": 1}))
     with pytest.raises(UnavailableError, match="try again"):
@@ -99,7 +81,7 @@ def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> No
 
 
 def test_days_come_oldest_first_and_those_without_views_are_zero(table: Table) -> None:
-    counted(table, {"2026-11-18": {"h00": 2}, "2026-11-21": {"h08": 3}})
+    put_days(table, {"2026-11-18": {"h00": 2}, "2026-11-21": {"h08": 3}})
     found = read(table, days=5)
     assert labels(found)[::4] == ["2026-11-17", "2026-11-21"]
     assert views(found) == [0, 2, 0, 0, 3]
@@ -107,7 +89,7 @@ def test_days_come_oldest_first_and_those_without_views_are_zero(table: Table) -
 
 
 def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
-    counted(table, {"2026-11-20": {"h08": 3, "h09": 4}, "2026-11-21": {"h00": 1, "h08": 2}})
+    put_days(table, {"2026-11-20": {"h08": 3, "h09": 4}, "2026-11-21": {"h00": 1, "h08": 2}})
     table.put_all(live(NOW, NOW - timedelta(hours=1)))
     found = read(table, days=1, by=Interval.HOUR)
     # From 09:00 yesterday to 08:00 today: yesterday's 3 of 08:00 are too old.
@@ -119,8 +101,8 @@ def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
 def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
     """A reset may leave them: days before it, and the day of the reset itself."""
     reset = milliseconds(TODAY - timedelta(hours=10))
-    counted(table, {"2026-11-19": {"h01": 100}, "2026-11-20": {"h01": 50}, "2026-11-21": {}})
-    counted(table, {"2026-11-21": {"h01": 2}}, reset=reset)
+    put_days(table, {"2026-11-19": {"h01": 100}, "2026-11-20": {"h01": 50}, "2026-11-21": {}})
+    put_days(table, {"2026-11-21": {"h01": 2}}, reset=reset)
     table.put_all(live(TODAY - timedelta(hours=10), NOW))
     found = read(table)
     assert views(found) == [0, 0, 2 + 1]
@@ -130,7 +112,7 @@ def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
 
 def test_the_day_of_a_reset_has_only_later_views(table: Table) -> None:
     reset = milliseconds(TODAY - timedelta(hours=10))
-    counted(table, {"2026-11-20": {"h15": 2}, "2026-11-21": {"h01": 1}}, reset=reset)
+    put_days(table, {"2026-11-20": {"h15": 2}, "2026-11-21": {"h01": 1}}, reset=reset)
     assert views(read(table)) == [0, 2, 1]
     assert read(table).since == date(2026, 11, 20)
     assert read(table, days=3, by=Interval.HOUR).total == 3
@@ -138,7 +120,7 @@ def test_the_day_of_a_reset_has_only_later_views(table: Table) -> None:
 
 def test_another_name_of_a_badge_has_the_history_of_the_badge(table: Table) -> None:
     put_summary(table, "new", alias=BADGE, today={"day": "2026-11-21", "h01": 70})
-    counted(table, {"2026-11-19": {"h01": 8}, "2026-11-20": {"h01": 4}})
+    put_days(table, {"2026-11-19": {"h01": 8}, "2026-11-20": {"h01": 4}})
     table.put_all(live(NOW))
     assert views(read(table, badge_id="new")) == [8, 4, 1]
 
@@ -149,17 +131,6 @@ def test_8000_live_views_are_read_and_no_more(table: Table, put: int, seen: int)
     yesterday = milliseconds(NOW - timedelta(days=1))
     put_views(table, *([yesterday] * 3_000), *([milliseconds(NOW)] * (put - 3_000)))
     assert read(table).total == seen
-
-
-class MeteredTable(MemoryTable):
-    """A table that counts the items that its queries return."""
-
-    queried = 0
-
-    def query(self, partition: str, **how: Any) -> list[Item]:
-        found = super().query(partition, **how)
-        self.queried += len(found)
-        return found
 
 
 @pytest.mark.parametrize("by", [Interval.HOUR, Interval.DAY])
@@ -182,7 +153,7 @@ def test_many_live_views_are_counted_by_ranges_of_keys(by: Interval) -> None:
 @pytest.mark.parametrize("at", range(1, 6))
 def test_a_fold_between_two_reads_changes_nothing(table: Table, at: int) -> None:
     """It enters a new day, and comes before one of the 4 reads, or never."""
-    counted(table, {"2026-11-19": {"h00": 1}, "2026-11-20": {"h00": 2}})
+    put_days(table, {"2026-11-19": {"h00": 1}, "2026-11-20": {"h00": 2}})
     table.put_all(live(NOW, NOW, NOW))
     reads = iter(range(1, 9))
 
@@ -228,7 +199,7 @@ def test_a_history_of_400_days_adds_up_to_the_count(ago: list[int], folds: int) 
 def test_days_after_the_last_requested_one_are_not_read() -> None:
     table = MeteredTable()
     ago = [TODAY - timedelta(days=days) for days in range(402)]
-    counted(table, {Interval.DAY.label(start): {"h00": 1} for start in ago})
+    put_days(table, {Interval.DAY.label(start): {"h00": 1} for start in ago})
     span = Span(10, last=date(2026, 3, 10))
     found = history.read(table, BADGE, span, NOW.timestamp())
     assert (labels(found)[0], labels(found)[-1]) == ("2026-03-01", "2026-03-10")
@@ -239,7 +210,7 @@ def test_days_after_the_last_requested_one_are_not_read() -> None:
 
 def test_ten_years_of_days_are_all_read(table: Table) -> None:
     ago = [TODAY - timedelta(days=days) for days in range(3_653)]
-    counted(table, {Interval.DAY.label(start): {"h08": 1} for start in ago})
+    put_days(table, {Interval.DAY.label(start): {"h08": 1} for start in ago})
     found = history.read(table, BADGE, Span(is_whole=True), NOW.timestamp())
     assert (found.by, len(found.buckets), found.total) == (Interval.MONTH, 121, 3_653)
     assert found.since == date(2016, 11, 21)

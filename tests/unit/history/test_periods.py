@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.counting import keys
 from chalicelib.history import periods
 from chalicelib.history.periods import BadgeNumbers, Period, Show
 from chalicelib.pages.badge_routes import BadgeOptions
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, fold, put_summary, put_views, store, view
+from tests.unit.history.stored_days import MeteredTable, milliseconds, put_days
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 """A Saturday."""
 PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
 EAST, WEST = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
-
-
-def milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
 
 
 def read(table: Table, wanted: Period, now: datetime = NOW, badge_id: str = BADGE) -> BadgeNumbers:
@@ -38,22 +32,12 @@ def of_period(table: Table, show: Show, zone: timezone = UTC, now: datetime = NO
     return read(table, Period(show, zone), now).of_period
 
 
-def counted(table: Table, days: Mapping[str, Mapping[str, int]]) -> None:
-    """Store days with their hours as folds leave them: the last one in the summary."""
-    *finished, last = sorted(days)
-    for label in finished:
-        place, hours = keys.day(BADGE, label), days[label]
-        table.write(Put({"PK": place.pk, "SK": place.sk, "views": sum(hours.values()), **hours}))
-    count = sum(sum(hours.values()) for hours in days.values())
-    put_summary(table, count=count, today={"day": last, **days[last]})
-
-
 @pytest.fixture
 def table() -> Table:
     """Return a table with 1 view in 2025, 2 in this year, 4 this month, 8 this week, 16 today."""
     table = MemoryTable()
     days = {"2025-12-31": 1, "2026-01-01": 2, "2026-11-01": 4, "2026-11-16": 8, "2026-11-21": 16}
-    counted(table, {day: {"h23" if day < "2026-11-21" else "h00": n} for day, n in days.items()})
+    put_days(table, {day: {"h23" if day < "2026-11-21" else "h00": n} for day, n in days.items()})
     return table
 
 
@@ -97,7 +81,7 @@ def test_a_new_period_has_no_views_until_one_comes(table: Table) -> None:
 
 
 def test_an_offset_moves_the_border_of_a_day(table: Table) -> None:
-    counted(table, {"2026-11-20": {"h05": 1, "h22": 2, "h23": 4}, "2026-11-21": {"h00": 8}})
+    put_days(table, {"2026-11-20": {"h05": 1, "h22": 2, "h23": 4}, "2026-11-21": {"h00": 8}})
     at = {hours: timezone(timedelta(hours=hours)) for hours in (2, 1, -3, -9)}
     today = {hours: of_period(table, Show.TODAY, zone) for hours, zone in at.items()}
     assert today == {2: 14, 1: 12, -3: 0, -9: 14}
@@ -134,7 +118,7 @@ def test_a_view_that_is_later_than_the_clock_begins_the_next_period(table: Table
 def test_a_folded_view_that_is_later_than_the_clock_keeps_its_period() -> None:
     """At 23:00 UTC it is the next day two hours east."""
     table, east = MemoryTable(), timezone(timedelta(hours=2))
-    counted(table, {"2026-11-21": {"h20": 5, "h23": 1}})
+    put_days(table, {"2026-11-21": {"h20": 5, "h23": 1}})
     assert of_period(table, Show.TODAY, east, NOW.replace(hour=21)) == 1
 
 
@@ -149,20 +133,6 @@ def test_the_days_of_a_sparkline_end_today(table: Table) -> None:
 # ---- reads
 
 
-class MeteredTable(MemoryTable):
-    """A table that counts its reads."""
-
-    reads = 0
-
-    def query(self, partition: str, **how: object) -> list[dict[str, Value]]:
-        self.reads += 1
-        return super().query(partition, **how)  # type: ignore[arg-type]
-
-    def count(self, partition: str, **how: object) -> int:
-        self.reads += 1
-        return super().count(partition, **how)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("wanted", "reads"),
     [
@@ -175,7 +145,7 @@ class MeteredTable(MemoryTable):
 )
 def test_a_period_needs_one_more_query_and_today_in_utc_none(wanted: Period, reads: int) -> None:
     table = MeteredTable()
-    counted(table, {"2026-11-19": {"h23": 8}, "2026-11-21": {"h00": 16}})
+    put_days(table, {"2026-11-19": {"h23": 8}, "2026-11-21": {"h00": 16}})
     put_views(table, milliseconds(NOW))
     table.reads = 0
     read(table, wanted)
@@ -224,7 +194,7 @@ def test_a_view_between_two_reads_does_not_make_a_period_more_than_the_total() -
 @pytest.mark.parametrize("show", PERIODS)
 def test_a_fold_between_two_reads_changes_nothing(at: int, show: Show) -> None:
     table = MemoryTable()
-    counted(table, {"2026-11-19": {"h00": 1}, "2026-11-20": {"h00": 2}})
+    put_days(table, {"2026-11-19": {"h00": 1}, "2026-11-20": {"h00": 2}})
     put_views(table, *[milliseconds(NOW)] * 3)
     reads = iter(range(1, 9))
 

@@ -10,18 +10,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import ViewMessages
-from chalicelib.settings import Settings
-from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
+from simulation.clocks import Clock
 from simulation.views import put_summary, put_views
-from tests.unit import http_requests
-from tests.unit.http_requests import Answer
+from tests.unit.http_requests import Answer, Api
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z."""
@@ -30,40 +23,22 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @dataclass
-class Failing(FaultyTable):
-    """A table that fails when it is asked for an item."""
+class World(Api):
+    """The routes on a Saturday morning."""
 
-    failure: Exception | None = None
+    clock: Clock = field(default_factory=lambda: Clock(NOW))
 
-    def get(self, key: Key) -> Item | None:
-        if self.failure is not None:
-            raise self.failure
-        return super().get(key)
-
-
-@dataclass
-class World:
-    """The routes, over a table in memory at a fixed time."""
-
-    table: Failing = field(default_factory=lambda: Failing(MemoryTable()))
-    queue: FakeQueue = field(default_factory=FakeQueue)
-    settings: Settings = field(default_factory=Settings)
-
-    def ask(self, path: str, method: str = "GET", /, **query: str | list[str]) -> Answer:
-        resources = GivenResources(
-            self.table, ViewMessages(self.queue), settings=self.settings, clock=lambda: NOW
-        )
-        target = f"{path}?{urlencode(query, doseq=True)}"
-        return http_requests.ask(resources, method, target)
+    def get(self, path: str, method: str = "GET", /, **query: str | list[str]) -> Answer:
+        return self.ask(method, f"{path}?{urlencode(query, doseq=True)}")
 
     def history(self, **query: str | list[str]) -> dict[str, Any]:
-        answer = self.ask(JSON, id="a/b", **query)
+        answer = self.get(JSON, id="a/b", **query)
         assert answer.status == 200
         body: dict[str, Any] = answer.body
         return body
 
     def title(self, **query: str | list[str]) -> str | None:
-        return drawn(self.ask(CHART, **query)).findtext(f"{SVG}title")
+        return drawn(self.get(CHART, **query)).findtext(f"{SVG}title")
 
 
 @pytest.fixture
@@ -107,9 +82,9 @@ def test_a_history_has_30_days_by_default(world: World) -> None:
 @pytest.mark.parametrize("path", [JSON, CHART])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_request_for_a_history_counts_no_view(world: World, path: str, method: str) -> None:
-    assert world.ask(path, method, id="a/b").status == 200
-    assert world.ask(path, method, id="a/b", days="0").status == (200 if path == CHART else 400)
-    assert (world.queue.bodies, world.table.written, world.table.put) == ([], [], [])
+    assert world.get(path, method, id="a/b").status == 200
+    assert world.get(path, method, id="a/b", days="0").status == (200 if path == CHART else 400)
+    assert (world.views, world.table.written, world.table.put) == ([], [], [])
 
 
 A_DAY = "a day like 2026-11-21, from 1970-01-01 on"
@@ -148,7 +123,7 @@ BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
 def test_a_malformed_option_is_refused_with_the_fix(
     world: World, query: dict[str, str | list[str]], says: str
 ) -> None:
-    answer = world.ask(JSON, id="a/b", **query)
+    answer = world.get(JSON, id="a/b", **query)
     assert answer.status == 400
     assert answer.body == {"error": {"code": "bad_request", "message": says}}
 
@@ -183,28 +158,28 @@ def test_a_chart_shows_the_error_in_its_query(
 
 def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> None:
     fill(world.table)
-    world.settings = Settings(ids=("owner/*",))
-    answer = world.ask(JSON, id="a/b")
+    world.set(ids=("owner/*",))
+    answer = world.get(JSON, id="a/b")
     assert answer.refusal == (403, "not_counted")
     assert world.title(id="a/b") == answer.says
-    assert world.ask(JSON, id="owner/name").status == 200
+    assert world.get(JSON, id="owner/name").status == 200
 
 
 def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
     fill(world.table)
-    answer = world.ask(CHART, id="a/b", days="7", width="200", height="80", color="DD4343")
+    answer = world.get(CHART, id="a/b", days="7", width="200", height="80", color="DD4343")
     root = drawn(answer)
     assert root.findtext(f"{SVG}title") == "3 views in 7 days"
     assert (root.attrib["width"], root.attrib["height"]) == ("200", "80")
     assert "#dd4343" in answer.text
-    usual = drawn(world.ask(CHART, id="a/b"))
+    usual = drawn(world.get(CHART, id="a/b"))
     assert (usual.attrib["width"], usual.attrib["height"]) == ("600", "150")
     assert usual.findtext(f"{SVG}title") == "3 views in 30 days"
 
 
 def test_an_error_has_the_size_of_the_chart_unless_that_is_the_error(world: World) -> None:
-    wrong_days = drawn(world.ask(CHART, id="a/b", width="200", height="80", days="x"))
-    wrong_width = drawn(world.ask(CHART, id="a/b", width="20", height="80"))
+    wrong_days = drawn(world.get(CHART, id="a/b", width="200", height="80", days="x"))
+    wrong_width = drawn(world.get(CHART, id="a/b", width="20", height="80"))
     assert (wrong_days.attrib["width"], wrong_days.attrib["height"]) == ("200", "80")
     assert (wrong_width.attrib["width"], wrong_width.attrib["height"]) == ("600", "150")
 
@@ -235,7 +210,7 @@ def test_a_chart_has_every_option_of_a_history(world: World) -> None:
 
 def test_a_chart_and_its_error_have_the_requested_theme(world: World) -> None:
     for query in ({"id": "a/b", "theme": "dark"}, {"theme": "dark"}):
-        drawn = world.ask(CHART, **query).text
+        drawn = world.get(CHART, **query).text
         assert "#8b949e" in drawn
         assert "@media" not in drawn
-    assert "@media" in world.ask(CHART, id="a/b").text
+    assert "@media" in world.get(CHART, id="a/b").text

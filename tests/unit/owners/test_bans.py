@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from chalicelib.api import table_of
 from chalicelib.counting.bans import TimedBans
-from chalicelib.counting.view import ViewMessages
-from chalicelib.http import query
-from chalicelib.http.dispatch import dispatch
-from chalicelib.http.messages import Request
 from chalicelib.http.tokens import digest
-from chalicelib.settings import Settings
-from chalicelib.storage.items import Item, Key
-from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
 from simulation.tokens import store_token
 from simulation.views import AT_NOON, put_views
-from tests.unit import http_requests
-from tests.unit.http_requests import Answer
+from tests.unit.http_requests import Answer, Api
 
 TOKEN, SECRET = "t" * 30, "s" * 30
 BANS = "/api/v1/bans"
@@ -33,54 +20,41 @@ ID = "a%2Fb"
 
 
 @pytest.fixture
-def queue() -> FakeQueue:
-    return FakeQueue()
-
-
-@pytest.fixture
-def resources(queue: FakeQueue) -> GivenResources:
+def api(api: Api) -> Api:
     """Give `a/b` an owner and 1,007 views, and an operator a token."""
-    table = MemoryTable()
-    store_token(table, TOKEN)
-    made = GivenResources(
-        table=table,
-        views_queue=ViewMessages(queue),
-        clock=lambda: NOON,
-        bans=TimedBans(lambda: table, lambda: NOON),
-        settings=Settings(drop_in=("visitor-badge",)),
-    )
+    store_token(api.table, TOKEN)
+    api.resources.bans = TimedBans(lambda: api.table, api.clock)
+    api.set(drop_in=("visitor-badge",))
     for badge_id in ("a/b", "other"):
         claim = {"id": badge_id, "digest": digest(SECRET), "base": 1_000}
-        assert http_requests.ask(made, "POST", "/api/v1/badges", claim).status == 201
-    put_views(table, *(AT_NOON + 10_000 + at for at in range(7)), badge_id="a/b")
-    return made
+        assert api.ask("POST", "/api/v1/badges", claim).status == 201
+    put_views(api.table, *(AT_NOON + 10_000 + at for at in range(7)), badge_id="a/b")
+    return api
 
 
-def ask(
-    resources: GivenResources, method: str, target: str, body: object = b"", token: str = ""
-) -> Answer:
-    authorization = f"Bearer {token}" if token else ""
-    return http_requests.ask(resources, method, target, body, authorization=authorization)
+def ask_bans(api: Api, method: str, pattern: str = "", body: object = b"") -> Answer:
+    query = f"?pattern={pattern}" if pattern else ""
+    return api.ask(method, BANS + query, body, TOKEN)
 
 
-def ban(resources: GivenResources, pattern: str = "a/*", **body: Any) -> Answer:
-    return ask(resources, "PUT", f"{BANS}?pattern={pattern}", body, TOKEN)
+def ban(api: Api, pattern: str = "a/*", **body: Any) -> Answer:
+    return ask_bans(api, "PUT", pattern, body)
 
 
-def lift(resources: GivenResources, pattern: str = "a/*") -> Answer:
-    return ask(resources, "DELETE", f"{BANS}?pattern={pattern}", token=TOKEN)
+def lift(api: Api) -> Answer:
+    return ask_bans(api, "DELETE", "a/*")
 
 
-def test_an_operator_sets_lists_and_lifts_bans(resources: GivenResources) -> None:
+def test_an_operator_sets_lists_and_lifts_bans(api: Api) -> None:
     at = "2026-03-14T12:00:00.000Z"
     first = {"pattern": "a/*", "reason": "spam", "by": "a-test", "at": at}
     second = {**first, "pattern": "z", "reason": ""}
-    assert ban(resources, "z").body == second
-    assert ban(resources, reason="spam").body == ban(resources, reason="spam").body == first
-    assert ask(resources, "GET", BANS, token=TOKEN).body == {"bans": [first, second]}
-    assert ask(resources, "GET", f"{BANS}?pattern=z", token=TOKEN).body == {"bans": [second]}
-    assert [lift(resources).status for _ in range(2)] == [204, 204]
-    assert ask(resources, "GET", BANS, token=TOKEN).body == {"bans": [second]}
+    assert ban(api, "z").body == second
+    assert ban(api, reason="spam").body == ban(api, reason="spam").body == first
+    assert ask_bans(api, "GET").body == {"bans": [first, second]}
+    assert ask_bans(api, "GET", "z").body == {"bans": [second]}
+    assert [lift(api).status for _ in range(2)] == [204, 204]
+    assert ask_bans(api, "GET").body == {"bans": [second]}
 
 
 @pytest.mark.parametrize(
@@ -97,11 +71,11 @@ def test_an_operator_sets_lists_and_lifts_bans(resources: GivenResources) -> Non
     ],
 )
 def test_a_wrong_request_bans_nothing(
-    resources: GivenResources, asked: str, body: object, token: str, refusal: tuple[int, str]
+    api: Api, asked: str, body: object, token: str, refusal: tuple[int, str]
 ) -> None:
     method, _, query = asked.partition(" ")
-    assert ask(resources, method, BANS + query, body, token).refusal == refusal
-    assert ask(resources, "GET", BANS, token=TOKEN).body == {"bans": []}
+    assert api.ask(method, BANS + query, body, token).refusal == refusal
+    assert ask_bans(api, "GET").body == {"bans": []}
 
 
 def message(answer: Answer) -> str:
@@ -145,63 +119,36 @@ def refused(answer: Answer) -> str:
     ],
 )
 def test_a_banned_id_says_so_counts_nothing_and_tells_no_number(
-    resources: GivenResources,
-    queue: FakeQueue,
-    asked: str,
-    body: object,
-    read: Callable[[Answer], str],
+    api: Api, asked: str, body: object, read: Callable[[Answer], str]
 ) -> None:
-    ban(resources)
-    before = stored(resources)
-    answer = ask_any(resources, asked, body)
+    ban(api)
+    before, (method, _, target) = api.items, asked.partition(" ")
+    answer = api.ask(method, target, body or b"", SECRET)
     assert SAID in read(answer)
     assert "1007" not in answer.text
-    assert queue.bodies == []
-    assert stored(resources) == before
-    lift(resources)
-    assert SAID.encode() not in ask_any(resources, asked, body).response.body
+    assert (api.viewed, api.items) == ([], before)
+    lift(api)
+    assert SAID not in api.ask(method, target, body or b"", SECRET).response.body.decode("latin")
 
 
-def stored(resources: GivenResources) -> dict[Key, Item]:
-    assert isinstance(resources.table, MemoryTable)
-    return {**resources.table.items}
+def test_the_numbers_stay_and_are_shown_again(api: Api) -> None:
+    badge = f"/api/v1/views?id={ID}"
+    ban(api)
+    assert [api.ask("GET", badge).body["isError"] for _ in range(3)] == [True] * 3
+    lift(api)
+    assert api.ask("GET", badge).body["message"] == "1007"
+    assert api.viewed == ["a/b"]
 
 
-def ask_any(resources: GivenResources, asked: str, body: object = None) -> Answer:
-    """Send a request of an owner, or a URL of another counter."""
-    method, _, target = asked.partition(" ")
-    path, _, raw = target.partition("?")
-    request = Request(
-        method,
-        path,
-        query=query.parse(raw),
-        headers={"authorization": f"Bearer {SECRET}"},
-        body=json.dumps(body).encode() if body else b"",
-    )
-    return Answer(dispatch(table_of(resources.settings.drop_in), request, resources))
-
-
-def test_the_numbers_stay_and_are_shown_again(resources: GivenResources, queue: FakeQueue) -> None:
-    ban(resources)
-    dispatched = [ask_any(resources, f"GET /api/v1/views?id={ID}") for _ in range(3)]
-    assert [one.body["isError"] for one in dispatched] == [True] * 3
-    lift(resources)
-    assert ask_any(resources, f"GET /api/v1/views?id={ID}").body["message"] == "1007"
-    assert len(queue.bodies) == 1
-
-
-def test_a_list_of_badges_hides_the_numbers_of_banned_ones(resources: GivenResources) -> None:
-    ban(resources)
-    listed = ask_any(resources, "GET /api/v1/badges").body["badges"]
-    assert listed == [
+def test_a_list_of_badges_hides_the_numbers_of_banned_ones(api: Api) -> None:
+    ban(api)
+    assert api.ask("GET", "/api/v1/badges", token=SECRET).body["badges"] == [
         {"id": "a/b", "count": None, "today": None},
         {"id": "other", "count": 1_000, "today": 0},
     ]
 
 
-def test_an_operator_sees_a_banned_badge_and_its_owner_may_delete_it(
-    resources: GivenResources,
-) -> None:
-    ban(resources)
-    assert ask(resources, "GET", f"/api/v1/badges?id={ID}", token=TOKEN).body["count"] == 1_007
-    assert ask_any(resources, f"DELETE /api/v1/badges?id={ID}").status == 204
+def test_an_operator_sees_a_banned_badge_and_its_owner_may_delete_it(api: Api) -> None:
+    ban(api)
+    assert api.ask("GET", f"/api/v1/badges?id={ID}", token=TOKEN).body["count"] == 1_007
+    assert api.ask("DELETE", f"/api/v1/badges?id={ID}", token=SECRET).status == 204

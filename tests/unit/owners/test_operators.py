@@ -9,37 +9,21 @@ import pytest
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import read
 from chalicelib.http.tokens import digest
-from chalicelib.owners import changing, claiming, deleting, finding
-from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, store, summary
+from simulation.views import BADGE, days, fold, put_summary, shown, summary
+from tests.unit.owners.owning import LATER, LOST, change, claim, delete, owner, rename, visit
 from vumi.operate import kinds
 
-LATER = NOON + 3_600
-LOST = UnavailableError("no answer")
 
-
-def visit(table: Table, badge_id: str = BADGE, now: float = NOON) -> None:
-    assert store(table, badge_count.read(table, badge_id).view(WINDOWS, now), now=now) == {}
-
-
-def claim(table: Table, badge_id: str = BADGE) -> str:
-    return claiming.claim(table, badge_id, 0, NOON).secret
-
-
-def rename(table: Table, name: str, badge_id: str = BADGE) -> None:
-    changing.change(table, finding.look_up(table, badge_id), BadgeChange(name=name), NOON)
-
-
-def owner(table: Table, badge_id: str = BADGE) -> Item:
-    return table.get(keys.owner(badge_id)) or {}
+def rename_id(table: Table, name: str, badge_id: str = BADGE) -> None:
+    rename(table, finding.look_up(table, badge_id), name)
 
 
 def unseen(_: Table) -> None:
@@ -59,14 +43,14 @@ def imported(table: Table) -> None:
     put_summary(table, base=1_000)
 
 
-def claimed(table: Table) -> None:
+def owned(table: Table) -> None:
     claim(table)
     visit(table)
 
 
 def renamed(table: Table) -> None:
     claim(table)
-    rename(table, "mona")
+    rename_id(table, "mona")
 
 
 def released(table: Table) -> None:
@@ -76,10 +60,10 @@ def released(table: Table) -> None:
 
 def deleted(table: Table) -> None:
     claim(table)
-    deleting.delete(table, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+    delete(table, finding.look_up(table, BADGE), NOON)
 
 
-STATES = [unseen, viewed, counted, imported, claimed, renamed, released, deleted]
+STATES = [unseen, viewed, counted, imported, owned, renamed, released, deleted]
 
 
 # ---- grant
@@ -96,7 +80,7 @@ def test_the_operator_gives_any_badge_away_as_it_is(
     assert (owned.granted, owned.proven, owned.created, owned.deleted) == (True, "", LATER, False)
     assert (shown(table), days(table), owned.names) == before
     assert not {"deleted", "ttl"} & summary(table).keys()
-    visit(table, now=LATER + 10)
+    visit(table, LATER + 10)
     fold(table, LATER + 3_600)
     assert shown(table) == before[0] + 1
 
@@ -138,7 +122,7 @@ def test_a_grant_never_owns_an_alias(table: Table, *, is_known: bool) -> None:
         claim(table)
         claiming.release(table, BADGE)
     claim(table, "other")
-    overtaken = FaultyTable(table, before_write=once(lambda: rename(table, BADGE, "other")))
+    overtaken = FaultyTable(table, before_write=once(lambda: rename_id(table, BADGE, "other")))
     secret = claiming.grant(overtaken, BADGE, LATER).secret
     assert finding.authenticate(table, BADGE, secret).badge_id == "other"
     assert owner(table) == {}
@@ -147,7 +131,7 @@ def test_a_grant_never_owns_an_alias(table: Table, *, is_known: bool) -> None:
 def test_a_grant_of_a_badge_that_is_deleted_meanwhile_begins_a_new_one(table: Table) -> None:
     counted(table)
     free = finding.look_up(table, BADGE)
-    step = once(lambda: deleting.delete(table, free, LATER, WINDOWS.retention))
+    step = once(lambda: delete(table, free, LATER))
     secret = claiming.grant(FaultyTable(table, before_write=step), BADGE, LATER).secret
     assert finding.authenticate(table, BADGE, secret).is_claimed
     assert not {"deleted", "ttl"} & summary(table).keys()
@@ -186,13 +170,13 @@ def test_a_released_badge_with_names_keeps_them_for_the_next_owner(table: Table)
         claim(table)
     secret = claiming.grant(table, "mona", LATER).secret
     owned = finding.authenticate(table, "mona", secret)
-    deleting.delete(table, owned, LATER, WINDOWS.retention)
+    delete(table, owned, LATER)
     assert "deleted" in summary(table, "mona")
 
 
 def test_a_release_keeps_a_name_that_the_badge_gets_meanwhile(table: Table) -> None:
     claim(table)
-    raced = FaultyTable(table, before_write=once(lambda: rename(table, "mona")))
+    raced = FaultyTable(table, before_write=once(lambda: rename_id(table, "mona")))
     assert claiming.release(raced, BADGE)
     owned = finding.look_up(table, "mona")
     assert (owned.names[-1], owned.is_claimed) == ("mona", False)
@@ -200,10 +184,10 @@ def test_a_release_keeps_a_name_that_the_badge_gets_meanwhile(table: Table) -> N
 
 def test_a_release_leaves_nothing_of_a_badge_that_is_deleted_meanwhile(table: Table) -> None:
     secret = claim(table)
-    rename(table, "mona")
+    rename_id(table, "mona")
     owned = finding.authenticate(table, "mona", secret)
-    delete = once(lambda: deleting.delete(table, owned, LATER, WINDOWS.retention))
-    assert not claiming.release(FaultyTable(table, before_write=delete), "mona")
+    step = once(lambda: delete(table, owned, LATER))
+    assert not claiming.release(FaultyTable(table, before_write=step), "mona")
     assert owner(table) == {}
 
 
@@ -218,13 +202,13 @@ def test_the_operator_changes_a_badge_that_nobody_owns(
     views = shown(table) - read(table, BADGE).base
     owned = finding.look_up(table, BADGE)
     assert not owned.is_claimed
-    changing.change(table, owned, BadgeChange(base=7, frozen=True, name="lisa"), NOON)
+    change(table, owned, base=7, frozen=True, name="lisa")
     assert (shown(table), shown(table, "lisa")) == (7 + views, 7 + views)
     assert read(table, BADGE).frozen
     assert finding.look_up(table, "lisa").names[-1] == "lisa"
     assert not finding.look_up(table, "lisa").is_claimed
     assert kinds.check(owner(table)) is kinds.OWNER
-    changing.change(table, finding.look_up(table, "lisa"), BadgeChange(reset=True), NOON)
+    change(table, finding.look_up(table, "lisa"), reset=True)
     assert shown(table) == 0
 
 
@@ -235,7 +219,7 @@ def test_the_operator_deletes_a_badge_that_nobody_owns(
     state(table)
     names = finding.look_up(table, BADGE).names
     for _ in range(2):
-        deleting.delete(table, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+        delete(table, finding.look_up(table, BADGE), NOON)
     assert (shown(table), days(table), owner(table)) == (0, {}, {})
     for name in names:
         assert summary(table, name)["deleted"] == finding.OPERATOR
@@ -248,12 +232,12 @@ def test_the_operator_deletes_a_badge_that_nobody_owns(
 def test_an_id_that_becomes_the_name_of_another_badge_is_left_alone(table: Table) -> None:
     free = finding.look_up(table, BADGE)
     claim(table, "other")
-    rename(table, BADGE, "other")
+    rename_id(table, BADGE, "other")
     before = summary(table)
     with pytest.raises(NotClaimedError):
-        deleting.delete(table, free, NOON, WINDOWS.retention)
+        delete(table, free, NOON)
     with pytest.raises(NotClaimedError):
-        changing.change(table, free, BadgeChange(base=5), NOON)
+        change(table, free, base=5)
     assert summary(table) == before
 
 
@@ -262,7 +246,7 @@ def test_a_badge_that_is_claimed_meanwhile_is_left_to_its_owner(table: Table) ->
     assert free == OwnedBadge(BADGE, names=(BADGE,))
     raced = FaultyTable(table, before_write=once(lambda: claim(table)))
     with pytest.raises(WrongSecretError, match="octocat has another owner now"):
-        changing.change(raced, free, BadgeChange(base=5), NOON)
+        change(raced, free, base=5)
     assert shown(table) == 0
 
 
@@ -301,7 +285,7 @@ def test_a_stranger_hands_nothing_over(table: Table) -> None:
 
 def test_a_deleted_badge_is_not_handed_over(table: Table) -> None:
     secret = claim(table)
-    deleting.delete(table, finding.look_up(table, BADGE), NOON, WINDOWS.retention)
+    delete(table, finding.look_up(table, BADGE), NOON)
     with pytest.raises(NotClaimedError, match="octocat was deleted"):
         hand_over(table, secret, "theirs")
 

@@ -202,7 +202,7 @@ TABLE = [
 def test_a_count_is_written_plain_with_commas_or_short(
     count: int, comma: str, shortened: str
 ) -> None:
-    said = [CountFormat({"format": [name]}).message(count) for name in ("", *FORMATS)]
+    said = [CountFormat({"format": [name]}).write(count) for name in ("", *FORMATS)]
     assert said == [str(count), str(count), comma, shortened]
     assert short(count) == shortened
 
@@ -225,4 +225,4 @@ def test_a_short_count_is_never_higher_and_at_most_a_tenth_lower(count: int) -> 
 @given(COUNTS, st.integers(0, MAX_BASE), st.sampled_from([*FORMATS]))
 def test_a_count_and_a_base_are_their_sum(count: int, base: int, name: str) -> None:
     with_base = parse({"base": [str(base)], "format": [name]})
-    assert with_base.message(count) == CountFormat({"format": [name]}).message(count + base)
+    assert with_base.write(with_base.total(count)) == FORMATS[name](count + base)

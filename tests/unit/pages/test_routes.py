@@ -8,23 +8,17 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from html.parser import HTMLParser
-from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import ViewMessages
-from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.writes import Put
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
+from simulation.clocks import Clock
+from simulation.tables import raising
 from simulation.views import put_summary, put_views
-from tests.unit import http_requests
-from tests.unit.http_requests import Answer
+from tests.unit.http_requests import Answer, Api
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z, a Saturday."""
@@ -79,26 +73,19 @@ class Page(HTMLParser):
 
 
 @dataclass
-class World:
-    """The routes, over a table in memory at a fixed time."""
+class World(Api):
+    """The routes on a Saturday morning."""
 
-    table: FaultyTable = field(default_factory=lambda: FaultyTable(MemoryTable()))
-    queue: FakeQueue = field(default_factory=FakeQueue)
-    settings: Settings = field(default_factory=Settings)
-    now: float = NOW
+    clock: Clock = field(default_factory=lambda: Clock(NOW))
 
-    def ask(
-        self, badge_id: str = "a/b", route: str = "/s", method: str = "GET", **more: Any
+    def show(
+        self, badge_id: str = "a/b", route: str = "/s", method: str = "GET", **more: str
     ) -> Answer:
-        resources = GivenResources(
-            self.table, ViewMessages(self.queue), settings=self.settings, clock=lambda: self.now
-        )
-        headers: Mapping[str, str] = more.pop("headers", {})
-        target = f"{route}?{urlencode({'id': badge_id, **more}, doseq=True)}"
-        return http_requests.ask(resources, method, target, **{"host": HOST, **headers})
+        headers = {"host": more.pop("host", HOST)}
+        return self.ask(method, f"{route}?{urlencode({'id': badge_id, **more})}", **headers)
 
-    def page(self, badge_id: str = "a/b", **more: Any) -> Page:
-        answer = self.ask(badge_id, **more)
+    def page(self, badge_id: str = "a/b", **more: str) -> Page:
+        answer = self.show(badge_id, **more)
         assert answer.status == 200
         return Page(answer.text)
 
@@ -111,7 +98,7 @@ class World:
         put_summary(
             self.table, "a/b", count=count, today={"day": today, "h09": 2}, version=9, **summary
         )
-        put_views(self.table, *[int(self.now * 1000)] * live, badge_id="a/b")
+        put_views(self.table, *[int(self.clock() * 1000)] * live, badge_id="a/b")
 
 
 @pytest.fixture
@@ -144,19 +131,19 @@ def test_it_shows_the_count_and_the_calendar_periods(world: World) -> None:
 
 
 def test_a_week_may_begin_in_the_year_before(world: World) -> None:
-    world.now = NEW_YEAR
+    world.clock.now = NEW_YEAR
     world.fill({"2025-12-28": 50, "2025-12-29": 3}, "2025-12-31")
     assert numbers(world.page(days="1")) == ["56", "1", "6", "1", "1"]
 
 
 def test_a_year_has_all_its_days_on_its_last_day(world: World) -> None:
-    world.now = NEW_YEAR + 365 * 86_400 - 1
+    world.clock.now = NEW_YEAR + 365 * 86_400 - 1
     world.fill({"2026-01-01": 3, "2025-12-31": 50}, "2026-12-30")
     assert numbers(world.page(days="1"))[-1] == "6"
 
 
 def test_a_view_of_a_clock_that_is_ahead_keeps_the_first_of_january(world: World) -> None:
-    world.now = NEW_YEAR + 365 * 86_400 - 86_401
+    world.clock.now = NEW_YEAR + 365 * 86_400 - 86_401
     world.fill({"2026-01-01": 3}, "2026-12-31")
     assert numbers(world.page(days="1"))[-1] == "6"
 
@@ -167,9 +154,9 @@ def test_it_counts_nothing_and_changes_nothing(world: World) -> None:
     world.table.put.clear()
     for method in ("GET", "HEAD"):
         for route in ("/s", "/s.png"):
-            assert world.ask("a/b", route, method).status == 200
-            assert world.ask("new", route, method).status == 200
-    assert (world.queue.bodies, world.table.written, world.table.put) == ([], [], [])
+            assert world.show("a/b", route, method).status == 200
+            assert world.show("new", route, method).status == 200
+    assert (world.views, world.table.written, world.table.put) == ([], [], [])
     (badge,) = [source for source in world.page().values("src") if "views.svg" in source]
     assert parse_qs(urlsplit(badge).query)["peek"] == ["1"]
 
@@ -190,7 +177,7 @@ def test_one_view_is_singular(world: World) -> None:
 @pytest.mark.parametrize("frozen", [0, 1])
 def test_a_frozen_badge_says_so(world: World, frozen: int) -> None:
     put_summary(world.table, "a/b", count=1, frozen=frozen)
-    assert ("frozen" in world.ask().text) == bool(frozen)
+    assert ("frozen" in world.show().text) == bool(frozen)
 
 
 def test_the_chart_has_the_requested_days(world: World) -> None:
@@ -207,7 +194,7 @@ def test_the_chart_has_the_requested_days(world: World) -> None:
 
 @pytest.mark.parametrize("days", ["0", "366", "x"])
 def test_wrong_days_are_refused(world: World, days: str) -> None:
-    refused = world.ask(days=days)
+    refused = world.show(days=days)
     assert refused.refusal == (400, "bad_request")
     assert refused.says == f"days: give a whole number from 1 to 365, not '{days}'"
 
@@ -250,7 +237,7 @@ def test_it_links_to_this_server_only(world: World) -> None:
 
 
 def test_it_runs_its_own_script_alone_and_is_stored_nowhere(world: World) -> None:
-    answer = world.ask()
+    answer = world.show()
     policy = dict(
         part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; ")
     )
@@ -289,27 +276,25 @@ def test_a_link_preview_has_a_title_a_text_and_a_picture(world: World) -> None:
 
 def test_the_picture_is_a_png_that_no_cache_stores(world: World) -> None:
     world.fill(DAYS, "2026-11-20")
-    answer = world.ask(route="/s.png")
+    answer = world.show(route="/s.png")
     assert answer.response.is_binary
     assert answer.response.body.startswith(b"\x89PNG\r\n\x1a\n")
     assert answer.headers["Content-Type"] == "image/png"
     assert "no-store" in answer.headers["Cache-Control"]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert world.ask("new", route="/s.png").response.body != answer.response.body
+    assert world.show("new", route="/s.png").response.body != answer.response.body
 
 
 @pytest.mark.parametrize(
-    ("headers", "public_url", "root"),
+    ("host", "public_url", "root"),
     [
-        ({}, "", f"http://{HOST}/"),
-        ({"host": '"><script>'}, "https://other.example/base/", "https://other.example/base/"),
+        (HOST, "", f"http://{HOST}/"),
+        ('"><script>', "https://other.example/base/", "https://other.example/base/"),
     ],
 )
-def test_the_lines_name_the_public_url(
-    world: World, headers: dict[str, str], public_url: str, root: str
-) -> None:
-    world.settings = Settings(public_url=public_url)
-    page = world.page(headers=headers)
+def test_the_lines_name_the_public_url(world: World, host: str, public_url: str, root: str) -> None:
+    world.set(public_url=public_url)
+    page = world.page(host=host)
     assert page.meta("og:url") == f"{root}s?id=a%2Fb"
     assert page.lines[0].startswith(f"[![views]({root}api/v1/views.svg?id=a%2Fb)](")
 
@@ -319,14 +304,11 @@ def test_the_lines_name_the_public_url(
 
 @pytest.mark.parametrize("route", ["/s", "/s.png"])
 def test_errors_have_the_usual_form(world: World, route: str) -> None:
-    assert world.ask("", route).says == "the id is empty: give one like owner/name"
-    assert world.ask("a\nb", route).refusal == (400, "bad_request")
-    world.settings = Settings(ids=("owner/*",))
-    assert world.ask("a/b", route).refusal == (403, "not_counted")
-    assert world.ask("owner/name", route).status == 200
+    assert world.show("", route).says == "the id is empty: give one like owner/name"
+    assert world.show("a\nb", route).refusal == (400, "bad_request")
+    world.set(ids=("owner/*",))
+    assert world.show("a/b", route).refusal == (403, "not_counted")
+    assert world.show("owner/name", route).status == 200
 
-    def fail(_: str) -> None:
-        raise UnavailableError("throttled")
-
-    world.table.before_read = fail
-    assert world.ask("owner/name", route).refusal == (503, "unavailable")
+    world.table.before_read = raising(UnavailableError("throttled"))
+    assert world.show("owner/name", route).refusal == (503, "unavailable")

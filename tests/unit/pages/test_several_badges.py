@@ -1,4 +1,4 @@
-"""Requests for several badges: the views of a page, and the counts of a list."""
+"""Requests of scripts: the views of a page and its site, and the counts of a list."""
 
 from __future__ import annotations
 
@@ -8,184 +8,184 @@ from typing import Any
 
 import pytest
 
-from chalicelib.counting import keys
-from chalicelib.counting.view import View, ViewMessages
-from chalicelib.limits import Action, Room
-from chalicelib.settings import Settings
+from chalicelib.counting.view import ViewMessages
+from chalicelib.limits import Room
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put
-from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.resources import GivenResources, Places
-from simulation.tables import FaultyTable, raising
-from simulation.views import AT_NOON, put_views, shown
-from tests.unit import http_requests
-from tests.unit.http_requests import Answer
-from vumi.server.client_limits import ClientLimits, Rate
+from simulation.resources import Places
+from simulation.tables import raising
+from simulation.views import AT_NOON, put_summary, put_views, shown
+from tests.unit.http_requests import Answer, Api
+from vumi.server.client_limits import Rate
 
 PAGE, SITE = "me.example/post/", "me.example"
 BOTH = f"?id={PAGE}&id={SITE}"
+TAKEN, UNAVAILABLE = "count unavailable, view taken", "count unavailable: try again"
+FAILURE = UnavailableError("no answer")
 
 
 @pytest.fixture
-def queue() -> FakeQueue:
-    return FakeQueue()
+def api(api: Api) -> Api:
+    put_views(api.table, AT_NOON - 2, AT_NOON - 1, badge_id=SITE)
+    return api
 
 
-@pytest.fixture
-def resources(queue: FakeQueue) -> GivenResources:
-    table = MemoryTable()
-    put_views(table, AT_NOON - 2, AT_NOON - 1, badge_id=SITE)
-    return GivenResources(table=table, views_queue=ViewMessages(queue), clock=lambda: NOON)
-
-
-def ask(resources: GivenResources, method: str, target: str, **more: Any) -> Answer:
-    return http_requests.ask(resources, method, f"/api/v1/views{target}", **more)
-
-
-def views_in(queue: FakeQueue) -> list[str]:
-    return [View.from_message(body).badge_id for body in queue.bodies]
-
-
-def unreadable(table: Table) -> FaultyTable:
-    """Return a table of which the first read fails."""
-    return FaultyTable(table, before_read=raising(UnavailableError("no answer"), None))
-
-
-def test_a_page_and_its_site_are_counted_by_one_request(
-    resources: GivenResources, queue: FakeQueue
-) -> None:
-    answer = ask(resources, "POST", BOTH + "&format=comma")
+def ask(api: Api, method: str, target: str, body: bytes = b"") -> Answer:
+    """Send what a script of another site sends, which may read the response."""
+    answer = api.ask(
+        method,
+        f"/api/v1/views{target}",
+        body,
+        kind="text/plain;charset=UTF-8",
+        origin="https://me.example",
+        sec_fetch_site="cross-site",
+        client="192.0.2.1",
+    )
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert answer.body == {
-        "views": [
-            {"id": PAGE, "count": 0, "message": "0"},
-            {"id": SITE, "count": 2, "message": "2"},
-        ]
-    }
-    assert views_in(queue) == [PAGE, SITE]
+    assert answer.headers["Cache-Control"] == "no-store"
+    return answer
 
 
-def test_the_messages_of_a_request_are_sent_in_one_call(resources: GivenResources) -> None:
+def number(badge_id: str, count: int | None, message: str) -> dict[str, object]:
+    return {"id": badge_id, "count": count, "message": message}
+
+
+def test_a_page_and_its_site_are_counted_by_one_request(api: Api) -> None:
+    answer = ask(api, "POST", BOTH + "&format=comma")
+    assert answer.body == {"views": [number(PAGE, 0, "0"), number(SITE, 2, "2")]}
+    assert api.viewed == [PAGE, SITE]
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "message"),
+    [
+        ("", 1_232, "1232"),
+        ("&format=comma&base=1", 1_233, "1,233"),
+        ("&show=today&base=3", 2, "2"),
+        ("&show=year&base=3", 2, "2"),
+        ("&show=today-total&base=3", 1_235, "2 today · 1235"),
+    ],
+)
+def test_one_id_has_a_response_of_its_own(api: Api, options: str, count: int, message: str) -> None:
+    """The base has no time, so only the number of all views has it."""
+    put_summary(api.table, SITE, count=1_226, base=4, watermark=AT_NOON - 9)
+    assert ask(api, "POST", f"?id={SITE}{options}").body == number(SITE, count, message)
+    assert api.viewed == [SITE]
+
+
+def test_the_messages_of_a_request_are_sent_in_one_call(api: Api) -> None:
     calls = []
 
     class Calls(FakeQueue):
         def send_all(self, messages: Any) -> None:
             calls.append(len(messages))
 
-    resources.views_queue = ViewMessages(Calls())
-    ask(resources, "POST", "?" + "&".join(f"id={number}" for number in range(10)))
-    ask(resources, "POST", "?id=alone")
+    api.resources.views_queue = ViewMessages(Calls())
+    ask(api, "POST", "?" + "&".join(f"id={number}" for number in range(10)))
+    ask(api, "POST", "?id=alone")
     assert calls == [10, 1]
 
 
-def test_counts_are_read_in_the_order_of_their_ids_and_count_nothing(
-    resources: GivenResources, queue: FakeQueue
-) -> None:
-    answer = ask(resources, "GET", f"/counts{BOTH}&id={SITE}&show=today&tz=2")
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert [(one["id"], one["count"]) for one in answer.body["counts"]] == [
-        (PAGE, 0),
-        (SITE, 2),
-        (SITE, 2),
-    ]
-    assert queue.bodies == []
+def test_counts_are_read_in_the_order_of_their_ids_and_count_nothing(api: Api) -> None:
+    answer = ask(api, "GET", f"/counts{BOTH}&id={SITE}&show=today&tz=2")
+    found = [(one["id"], one["count"]) for one in answer.body["counts"]]
+    assert found == [(PAGE, 0), (SITE, 2), (SITE, 2)]
+    assert api.views == []
 
 
-def test_a_badge_that_cannot_be_read_delays_no_other(
-    resources: GivenResources, queue: FakeQueue
-) -> None:
-    table = resources.table
-    resources.table = unreadable(table)
-    assert ask(resources, "POST", BOTH).body["views"] == [
-        {"id": PAGE, "count": None, "message": "count unavailable, view taken"},
-        {"id": SITE, "count": 2, "message": "2"},
-    ]
-    assert views_in(queue) == [PAGE, SITE]
-    resources.table = unreadable(table)
-    assert ask(resources, "GET", f"/counts{BOTH}").body["counts"][0] == {
-        "id": PAGE,
-        "count": None,
-        "message": "count unavailable: try again",
-    }
+def test_a_badge_that_cannot_be_read_delays_no_other(api: Api) -> None:
+    """The status is that of success, because the same request again would count another view."""
+    api.table.before_read = raising(FAILURE)
+    listed = [number(PAGE, None, TAKEN), number(SITE, 2, "2")]
+    assert ask(api, "POST", BOTH).body["views"] == listed
+    assert api.viewed == [PAGE, SITE]
+    assert api.views[0].first
+    api.table.before_read = raising(FAILURE)
+    found = ask(api, "GET", f"/counts{BOTH}").body["counts"]
+    assert found[0] == number(PAGE, None, UNAVAILABLE)
 
 
-def test_a_frozen_badge_takes_no_view_beside_one_that_does(
-    resources: GivenResources, queue: FakeQueue
-) -> None:
-    pk, sk = keys.summary(SITE)
-    resources.table.write(Put({"PK": pk, "SK": sk, "frozen": 1}))
-    ask(resources, "POST", BOTH)
-    assert views_in(queue) == [PAGE]
+def test_a_frozen_badge_takes_no_view_beside_one_that_does(api: Api) -> None:
+    put_summary(api.table, SITE, frozen=1)
+    ask(api, "POST", BOTH)
+    assert api.viewed == [PAGE]
 
 
-def limit_new_ids(resources: GivenResources) -> None:
-    resources.limits = ClientLimits({Action.NEW_ID: Rate(1, 60)}, lambda: NOON)
+def limit_new_ids(api: Api) -> None:
+    api.limit(NEW_ID=Rate(1, 60))
 
 
-def limit_badges(resources: GivenResources) -> None:
-    resources.quota = Places(1)
+def limit_badges(api: Api) -> None:
+    api.resources.quota = Places(1)
 
 
-def fill(resources: GivenResources) -> None:
-    resources.room = lambda: Room.VIEWS
+def fill(api: Api) -> None:
+    api.resources.room = lambda: Room.VIEWS
 
 
-def list_ids(resources: GivenResources) -> None:
-    resources.settings = Settings(ids=("me.example", "me.example/a"))
+def list_ids(api: Api) -> None:
+    api.set(ids=("me.example", "me.example/a"))
+
+
+def lose(api: Api) -> None:
+    """Let neither the queue nor the table take a view."""
+    api.queue.failure = FAILURE
+    api.table.before_put = raising(FAILURE)
+
+
+def change_nothing(_: Api) -> None:
+    """Leave the settings and limits as they are."""
 
 
 @pytest.mark.parametrize(
     ("prepare", "query", "refusal"),
     [
-        (limit_badges, "?id=me.example&id=a&id=b", (403, "no_new_badges")),
-        (limit_new_ids, "?id=me.example&id=a&id=b", (429, "too_many_requests")),
-        (fill, "?id=me.example&id=a", (507, "no_room")),
-        (list_ids, "?id=me.example&id=me.example/b", (403, "not_counted")),
-        (lambda _: None, "?id=me.example&id=a&id=a", (400, "bad_request")),
-        (lambda _: None, "?id=me.example&id=", (400, "bad_request")),
-        (
-            lambda _: None,
-            "?" + "&".join(f"id={number}" for number in range(11)),
-            (400, "bad_request"),
-        ),
-        (lambda _: None, "", (400, "bad_request")),
+        (limit_badges, f"?id={SITE}&id=a&id=b", (403, "no_new_badges")),
+        (limit_new_ids, f"?id={SITE}&id=a&id=b", (429, "too_many_requests")),
+        (fill, f"?id={SITE}&id=a", (507, "no_room")),
+        (list_ids, f"?id={SITE}&id=me.example/b", (403, "not_counted")),
+        (lose, f"?id={SITE}", (503, "unavailable")),
+        (change_nothing, f"?id={SITE}&id=a&id=a", (400, "bad_request")),
+        (change_nothing, f"?id={SITE}&id=", (400, "bad_request")),
+        (change_nothing, f"?id={SITE}&format=roman", (400, "bad_request")),
+        (change_nothing, f"?id={SITE}&peek=1", (400, "bad_request")),
+        (change_nothing, "?" + "&".join(f"id={one}" for one in range(11)), (400, "bad_request")),
+        (change_nothing, "", (400, "bad_request")),
     ],
-    ids=["full", "limited", "no room", "not listed", "twice", "empty", "eleven", "none"],
 )
 def test_a_request_that_is_refused_for_one_id_counts_none(
-    resources: GivenResources,
-    queue: FakeQueue,
-    prepare: Callable[[GivenResources], object],
-    query: str,
-    refusal: tuple[int, str],
+    api: Api, prepare: Callable[[Api], object], query: str, refusal: tuple[int, str]
 ) -> None:
-    prepare(resources)
-    assert ask(resources, "POST", query, client="192.0.2.1").refusal == refusal
-    assert queue.bodies == []
+    prepare(api)
+    answer = ask(api, "POST", query)
+    assert answer.refusal == refusal
+    assert ("Retry-After" in answer.headers) == (answer.status in {429, 503})
+    assert api.views == []
 
 
-@pytest.mark.parametrize(("number", "status"), [(100, 200), (101, 400)])
+def test_a_script_that_sends_a_body_counts_nothing(api: Api) -> None:
+    """Nothing that a script knows of a visitor is read."""
+    refused = ask(api, "POST", BOTH, b" ")
+    assert refused.refusal == (400, "bad_request")
+    assert refused.says == "the body has 1 bytes: send none, all is in the query"
+    assert api.views == []
+
+
+@pytest.mark.parametrize(
+    ("ids", "options", "status"), [(100, "&format=comma", 200), (101, "", 400), (2, "&base=5", 400)]
+)
 def test_a_list_has_up_to_100_ids_and_its_options(
-    resources: GivenResources, number: int, status: int
+    api: Api, ids: int, options: str, status: int
 ) -> None:
-    ids = "&".join(f"id={number}" for number in range(number))
-    assert ask(resources, "GET", f"/counts?{ids}&format=comma").status == status
-
-
-def test_a_list_takes_no_base(resources: GivenResources) -> None:
-    assert ask(resources, "GET", f"/counts{BOTH}&base=5").refusal == (400, "bad_request")
+    listed = "&".join(f"id={number}" for number in range(ids))
+    assert ask(api, "GET", f"/counts?{listed}{options}").status == status
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_views_that_the_queue_fails_are_stored_directly_and_once(
-    resources: GivenResources, *, after: bool
-) -> None:
+def test_views_that_the_queue_fails_are_stored_directly_and_once(api: Api, *, after: bool) -> None:
     """The queue may have some of them nevertheless."""
     failing = FakeQueue(UnavailableError("throttled"), after=after)
-    resources.views_queue = ViewMessages(failing)
-    assert ask(resources, "POST", BOTH).status == 200
-    stored = partial(shown, resources.table)
+    api.resources.views_queue = ViewMessages(failing)
+    assert ask(api, "POST", BOTH).status == 200
+    stored = partial(shown, api.table)
     assert (stored(PAGE), stored(SITE)) == (1, 3)

@@ -76,7 +76,7 @@ def test_every_setting_is_read() -> None:
     assert (settings.socket_mode, settings.file) == (0o606, "settings.toml")
     assert settings.max_badges == 11
     assert (settings.admin, settings.access_log) == (False, True)
-    assert settings.public_top == ("me.example/*", "b[?]")
+    assert settings.public_top == ("me.example/*", "b?")
     assert settings.metrics is MetricsAccess.TOKEN
 
 

@@ -6,12 +6,12 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from threading import Lock
 
 from chalicelib.counting.badge_count import MAX_LIVE, Count
+from chalicelib.counting.ids import Patterns
 from chalicelib.counting.summary import HOURS, Summary, hour_of
 from chalicelib.history.top import TopBadge, TopQuery
 from chalicelib.http.errors import BadRequestError
@@ -50,13 +50,13 @@ class MostViewed:
         stopwatch: Callable[[], Seconds] = time.monotonic,
         wait_seconds: Seconds = WAIT_SECONDS,
     ) -> None:
-        self._read, self._patterns, self._is_counted = read, patterns, is_counted
+        self._read, self._patterns, self._is_counted = read, Patterns(patterns), is_counted
         self._stopwatch, self._wait_seconds = stopwatch, wait_seconds
         self._lock = Lock()
         self._cached: dict[TopQuery, tuple[Seconds, Sequence[TopBadge]]] = {}
 
     def is_public(self, prefix: str) -> bool:
-        return any(fnmatchcase(prefix, pattern) for pattern in self._patterns)
+        return self._patterns.cover(prefix)
 
     def read(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
         """Return the badges. Raises `BadRequestError` and `StorageError`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
@@ -184,12 +184,7 @@ class Admin:
 
 def get_page(_: Request, __: Resources) -> Response:
     """Answer the page."""
-    return page.respond(_text())
-
-
-@cache
-def _text() -> str:
-    return FILE.read_text(encoding="utf-8")
+    return page.respond(page.load(FILE))
 
 
 def _describe(made: Made | None, failure: str) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""Days of a badge with their hours, as folds leave them, and a table that counts its reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from chalicelib.counting import keys
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from chalicelib.units import to_milliseconds
+from simulation.memory_table import MemoryTable
+from simulation.views import BADGE, put_summary
+
+
+def milliseconds(moment: datetime) -> int:
+    """Return a time as a view has it."""
+    return to_milliseconds(moment.timestamp())
+
+
+def put_days(
+    table: Table, days: Mapping[str, Mapping[str, int]], badge_id: str = BADGE, reset: int = 0
+) -> None:
+    """Put days with their hours, the last one and their sum in the summary."""
+    *finished, last = sorted(days)
+    for day in finished:
+        pk, sk = keys.day(badge_id, day)
+        views, own = sum(days[day].values()), {"reset": reset} if reset else {}
+        table.write(Put({"PK": pk, "SK": sk, "views": views, **days[day], **own}))
+    today: Value = {"day": last, **days[last]}
+    count = sum(sum(hours.values()) for hours in days.values())
+    put_summary(table, badge_id, count=count, today=today, watermark=reset, reset=reset)
+
+
+class MeteredTable(MemoryTable):
+    """A table that counts its reads, and the items that its queries return."""
+
+    reads = queried = 0
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        found = super().query(partition, **how)
+        self.reads += 1
+        self.queried += len(found)
+        return found
+
+    def count(self, partition: str, **how: Any) -> int:
+        self.reads += 1
+        return super().count(partition, **how)
