@@ -110,7 +110,7 @@ class Engine:
         self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
         for queue in (self.queue, self._deliveries, self._milestones, self._groups):
             queue.release()
-        self._view_queue = CommitBuffer(self.queue)
+        self.view_queue = CommitBuffer(self.queue)
         in_one_commit: Callable[[Callable[[], int]], int] = self._database.in_one_commit
         quota = BadgeQuota(max_badges, self.badges, in_one_commit, time.monotonic)
         self.quota = quota if max_badges else None
@@ -136,7 +136,7 @@ class Engine:
             bans=self._bans,
             table=self.table,
             top=make_top(self.read),
-            views_queue=self._view_queue,
+            views_queue=self.view_queue,
             delivery_queue=self._deliveries,
             distribution_queue=self._groups,
             archive=FolderArchive(self._folder / archive.FOLDER),
@@ -147,7 +147,7 @@ class Engine:
             fetcher_of_threads=fetcher_of(settings),
             webhooks=self._webhooks(settings),
         )
-        self._views = ViewWorker(self._view_queue, self.resources)
+        self._views = ViewWorker(self.view_queue, self.resources)
         self._loops = [*self._view_loops(), *self._quota_loops()]
         if Feature.EVENTS in settings.features:
             self._loops += self._event_loops()

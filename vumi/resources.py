@@ -81,9 +81,15 @@ class StandaloneResources:
         return self.delivery_queue.sibling(EVENT_QUEUE + name)
 
 
-def _leave_event_loop() -> None:
+def is_on_event_loop() -> bool:
+    """Return whether this thread is that of the event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return
-    raise MayWait
+        return False
+    return True
+
+
+def _leave_event_loop() -> None:
+    if is_on_event_loop():
+        raise MayWait

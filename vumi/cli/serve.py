@@ -30,6 +30,7 @@ from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
+from vumi.server.crowds import CrowdLimits, Crowds
 from vumi.server.proxies import warn_of_exposure
 from vumi.server.service_manager import Notifier
 from vumi.server.unix_socket import GivenSocket, UnixSocket
@@ -67,7 +68,8 @@ def serve(invocation: Invocation) -> None:
 
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
-    limits = ClientLimits(settings.client_rates, time.monotonic)
+    client_limits, crowds = ClientLimits(settings.client_rates, time.monotonic), Crowds()
+    limits = CrowdLimits(client_limits, crowds)
     notifier = Notifier(invocation.environment, os.getpid())
     unix_socket = _unix_socket(settings, notifier.given_socket())
     free = partial(free_bytes, settings.folder)
@@ -80,13 +82,14 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     engine: Engine = Engine(
         settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
     )
+    engine.view_queue.on_hot = crowds.join_hot
     overview = Overview(settings.folder, invocation.clock)
     bursts = Loop("bursts", lambda: overview.watch(engine.resources.view_clock()))
     admin = Admin(engine, overview, invocation.clock, engine.limits_left)
     monitoring = Monitoring(
         (*(admin.routes if settings.admin else ()), *table_of(settings.product.drop_in).routes),
         (engine.metrics, partial(read_process, invocation.clock())),
-        limits,
+        client_limits,
         partial(access.check, access=settings.metrics, proxies=settings.proxies),
         access_log=settings.access_log,
     )
@@ -94,6 +97,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         commits = CommonCommits(
             lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
+            crowds,
             monitoring.commits.add,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)

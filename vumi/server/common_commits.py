@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.history import top
@@ -25,6 +25,7 @@ from chalicelib.units import Seconds
 from vumi.resources import MayWait
 from vumi.server.bodies import BodyExpected, Read
 from vumi.server.client_limits import network_of
+from vumi.server.crowds import Crowds, DeferredError
 from vumi.server.request_queue import RequestQueue
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import CorruptFileError
@@ -41,8 +42,14 @@ SLOW = (METRICS, ADMIN_DATA, top.PATH)
 
 Reply: TypeAlias = Response | BodyExpected | Callable[[], Response | BodyExpected]
 """A response, the request for a body, or the function that answers on a thread."""
-Waiting: TypeAlias = tuple[Read, "asyncio.Future[Reply]"]
-"""A request, and the future that gets its reply."""
+
+
+class Waiting(NamedTuple):
+    """A request, the future that gets its reply, and whether it waits for a turn of its crowd."""
+
+    read: Read
+    answered: asyncio.Future[Reply]
+    is_deferred: bool = False
 
 
 class CommonCommits:
@@ -50,7 +57,7 @@ class CommonCommits:
 
     A request whose route comes to the network (`MayWait`) is answered again, alone on a thread: so
     the limits refuse most of them before. So are requests of `SLOW` paths, and
-    each request of a failed common commit.
+    each request of a failed common commit. `crowds` learns of each turn.
     `on_commit` gets the number of requests that each commit answered, and its time.
     """
 
@@ -58,11 +65,13 @@ class CommonCommits:
         self,
         route: Callable[[Request], Response],
         in_one_commit: InOneCommit,
+        crowds: Crowds,
         on_commit: Callable[[int, Seconds], object] = lambda _, __: None,
         stopwatch: Callable[[], Seconds] = time.perf_counter,
     ) -> None:
         self._route = route
         self._in_one_commit = in_one_commit
+        self._crowds = crowds
         self._on_commit = on_commit
         self._stopwatch = stopwatch
         self._waiting: RequestQueue[Waiting] = RequestQueue()
@@ -74,7 +83,7 @@ class CommonCommits:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Reply] = loop.create_future()
         is_idle, now = not self._waiting, self._stopwatch()
-        self._waiting.add(network_of(client), (read, answered), now)
+        self._waiting.add(network_of(client), Waiting(read, answered), now)
         if self._resting and not self._waiting.wait(now):
             self._resting.cancel()
             is_idle, self._resting = True, None
@@ -100,9 +109,9 @@ class CommonCommits:
         replies = self._replies(batch)
         if responses := sum([isinstance(reply, Response) for reply in replies]):
             self._on_commit(responses, self._stopwatch() - began)
-        for (_, answered), reply in zip(batch, replies, strict=True):
-            if not answered.done():
-                answered.set_result(reply)
+        for one, reply in zip(batch, replies, strict=True):
+            if not one.answered.done():
+                one.answered.set_result(reply)
         if self._waiting:
             # First the loop sends these responses, and takes the requests that came meanwhile.
             loop.call_soon(loop.call_soon, self._commit)
@@ -115,21 +124,37 @@ class CommonCommits:
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")
             batch.extend(self._take_all())
-            return [partial(self._answer_alone, read) for read, _ in batch]
+            return [partial(self._answer_alone, one.read) for one in batch]
 
     def _answer_in_turn(self, batch: list[Waiting]) -> list[Reply]:
         """Answer requests, and add them to the batch, until the time of a commit is over."""
         replies: list[Reply] = []
         now = self._stopwatch()
         end = now + COMMIT_SECONDS
-        while self._may_take(now, end, is_first=not batch):
+        is_first = True
+        while self._may_take(now, end, is_first=is_first):
             client, waiting = self._waiting.take(now)
-            batch.append(waiting)
-            replies.append(self._reply(waiting[0]))
+            reply = self._take_turn(waiting, now)
             began, now = now, self._stopwatch()
-            self._waiting.charge(client, now - began, now)
+            self._waiting.charge(client, now - began, now, self._crowds.current)
+            if reply is None:
+                self._waiting.add(self._crowds.current, waiting._replace(is_deferred=True), now)
+            else:
+                batch.append(waiting)
+                replies.append(reply)
+            is_first = False
         self._waiting.rest(now)
         return replies
+
+    def _take_turn(self, waiting: Waiting, now: Seconds) -> Reply | None:
+        """Answer a request, or return None if it must wait for a turn of its crowd."""
+        self._crowds.begin(
+            lambda crowd: self._waiting.must_wait(crowd, now), is_again=waiting.is_deferred
+        )
+        try:
+            return self._reply(waiting.read)
+        except DeferredError:
+            return None
 
     def _may_take(self, now: Seconds, end: Seconds, *, is_first: bool) -> bool:
         """Return whether there is a request that can be answered until the end of a commit."""

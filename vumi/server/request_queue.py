@@ -70,12 +70,21 @@ class RequestQueue(Generic[Item]):
         self._taken_from = self._next(now)
         return self._taken_from.take()
 
-    def charge(self, client: str, cost: Seconds, now: Seconds) -> None:
-        """Note what the item that was taken last has cost its client."""
+    def charge(self, client: str, cost: Seconds, now: Seconds, crowd: str = "") -> None:
+        """Note what the item that was taken last has cost its client, and its crowd if it has one.
+
+        A crowd is charged like a client.
+        """
         self._recent.add(client, cost, now)
         self._taken_from.charge(client, cost, owes=self._recent.is_over(client, now, FREE_SECONDS))
-        if self._recent.is_heavy(client, now):
+        if crowd not in {"", client}:
+            self._recent.add(crowd, cost, now)
+        if self._recent.is_heavy(client, now) or (crowd and self._recent.is_heavy(crowd, now)):
             self._owed += REST * cost
+
+    def must_wait(self, crowd: str, now: Seconds) -> bool:
+        """Return whether the item that was taken last, of a crowd, came before its crowd's turn."""
+        return self._taken_from is self._light and self._recent.is_heavy(crowd, now)
 
     def rest(self, now: Seconds) -> None:
         """Begin the rest after the heavy clients' items that were taken since the last one."""

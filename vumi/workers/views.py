@@ -25,15 +25,19 @@ Result = TypeVar("Result")
 class CommitBuffer:
     """The `ViewQueue` of one machine, which keeps the views of a common commit for the commit.
 
-    Other views are sent as messages of `queue`.
+    Other views are sent as messages of `queue`. `on_hot` gets the id of each hot view before.
     """
 
     def __init__(self, queue: SqliteQueue) -> None:
         self.queue = queue
+        self.on_hot: Callable[[str], object] = lambda _: None
         self._messages = ViewMessages(queue)
         self._local = threading.local()
 
     def send(self, *views: View) -> None:
+        for view in views:
+            if view.hot:
+                self.on_hot(view.badge_id)
         kept: list[View] | None = getattr(self._local, "views", None)
         if kept is None:
             self._messages.send(*views)
