@@ -32,6 +32,9 @@ from vumi.storage.database import CorruptFileError
 
 COMMIT_SECONDS = 0.002
 """The time in which a commit takes requests. Nothing else is answered meanwhile."""
+HEAVY_COMMIT_SECONDS = 0.001
+"""The time after whose begin a commit takes no request of a heavy client, so that light ones, which
+come meanwhile, wait for less."""
 THREADS = 40
 """Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
@@ -107,8 +110,10 @@ class CommonCommits:
             return
         batch: list[Waiting] = []
         replies = self._replies(batch)
+        ended = self._stopwatch()
+        self._waiting.rest(ended - began, ended)
         if responses := sum([isinstance(reply, Response) for reply in replies]):
-            self._on_commit(responses, self._stopwatch() - began)
+            self._on_commit(responses, ended - began)
         for one, reply in zip(batch, replies, strict=True):
             if not one.answered.done():
                 one.answered.set_result(reply)
@@ -129,10 +134,9 @@ class CommonCommits:
     def _answer_in_turn(self, batch: list[Waiting]) -> list[Reply]:
         """Answer requests, and add them to the batch, until the time of a commit is over."""
         replies: list[Reply] = []
-        now = self._stopwatch()
-        end = now + COMMIT_SECONDS
-        is_first = True
-        while self._may_take(now, end, is_first=is_first):
+        start = now = self._stopwatch()
+        may_take = bool(self._waiting)
+        while may_take:
             client, waiting = self._waiting.take(now)
             reply = self._take_turn(waiting, now)
             began, now = now, self._stopwatch()
@@ -142,8 +146,7 @@ class CommonCommits:
             else:
                 batch.append(waiting)
                 replies.append(reply)
-            is_first = False
-        self._waiting.rest(now)
+            may_take = self._may_take(now, start)
         return replies
 
     def _take_turn(self, waiting: Waiting, now: Seconds) -> Reply | None:
@@ -156,10 +159,15 @@ class CommonCommits:
         except DeferredError:
             return None
 
-    def _may_take(self, now: Seconds, end: Seconds, *, is_first: bool) -> bool:
-        """Return whether there is a request that can be answered until the end of a commit."""
-        if is_first or not self._waiting:
-            return bool(self._waiting)
+    def _may_take(self, now: Seconds, start: Seconds) -> bool:
+        """Return whether there is another request that a commit can answer in its time.
+
+        `start` is when the commit began.
+        """
+        if not self._waiting:
+            return False
+        is_heavy = self._waiting.is_next_heavy(now)
+        end = start + (HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS)
         fits = now + self._waiting.expected_cost(now) < end
         return fits and not self._waiting.wait(now)
 

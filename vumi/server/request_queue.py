@@ -8,7 +8,7 @@ heavy clients the server answers none of them for a multiple of their time.
     light    ▁▁▁█▁▁▁▁▁█▁▁▁▁▁▁▁█▁▁▁
 
 A client within its share has its turns as they come. A turn for each client would let a visitor who
-comes back wait for one request of every client of a crowd.
+comes back wait for one request of every client of a crowd. A crowd has one share (`crowds`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ Item = TypeVar("Item")
 
 LIGHT_SHARE = 0.03
 """The share of the server's time that a client may use for long without being heavy."""
+CROWD_SHARE = 0.1
+"""The share of a crowd, which may be that of all visitors of a popular badge."""
 FREE_SECONDS = 0.005
 """The time beyond this share up to which a client owes nothing: its next request waits for those
 that wait already, and not for one of each client of a crowd."""
 BURST_SECONDS = 0.05
 """The time beyond this share after which a client is heavy."""
 RECENT_SECONDS = 1.0
-"""The time for which a client is counted after its last answer."""
+"""The time for which a client is counted after its last answer, and a crowd rests for others."""
 COUNT_SECONDS = 0.1
 """The time between two counts of light clients."""
 REST = 4.0
 """The rest after the requests of heavy clients, as a multiple of their time."""
 MAX_DELAY_SECONDS = 1.0
-"""The time after a rest for which requests of light clients are answered before heavy ones."""
+"""The time after a rest for which requests of light clients are answered before heavy ones, and the
+longest rest."""
 
 
 class RequestQueue(Generic[Item]):
@@ -44,17 +47,19 @@ class RequestQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._light, self._heavy = FairQueue[Item](), FairQueue[Item]()
-        self._recent = RecentUse()
+        self._recent, self._crowds = RecentUse(), RecentUse(CROWD_SHARE)
         self._taken_from = self._light
-        self._owed: Seconds = 0.0
+        self._cost: Seconds = 0.0
+        self._heavy_cost: Seconds = 0.0
         self._rest_until: Seconds = 0.0
+        self._others_at: Seconds = -RECENT_SECONDS
 
     def __bool__(self) -> bool:
         return bool(self._light or self._heavy)
 
     def add(self, client: str, item: Item, now: Seconds) -> None:
         """Add an item of a client, behind its other ones."""
-        is_heavy = self._recent.is_heavy(client, now)
+        is_heavy = self._recent.is_heavy(client, now) or self._is_heavy_crowd(client, now)
         (self._heavy if is_heavy else self._light).add(client, item)
 
     def wait(self, now: Seconds) -> Seconds:
@@ -64,6 +69,10 @@ class RequestQueue(Generic[Item]):
     def expected_cost(self, now: Seconds) -> Seconds:
         """Return the cost of the last item of the client whose item is next."""
         return self._next(now).expected_cost()
+
+    def is_next_heavy(self, now: Seconds) -> bool:
+        """Return whether the next item is one of a heavy client."""
+        return self._next(now) is self._heavy
 
     def take(self, now: Seconds) -> tuple[str, Item]:
         """Remove the next item, and return its client and it."""
@@ -77,19 +86,33 @@ class RequestQueue(Generic[Item]):
         """
         self._recent.add(client, cost, now)
         self._taken_from.charge(client, cost, owes=self._recent.is_over(client, now, FREE_SECONDS))
-        if crowd not in {"", client}:
-            self._recent.add(crowd, cost, now)
-        if self._recent.is_heavy(client, now) or (crowd and self._recent.is_heavy(crowd, now)):
-            self._owed += REST * cost
+        if crowd:
+            self._crowds.add(crowd, cost, now)
+        is_heavy = self._recent.is_heavy(client, now) or self._is_heavy_crowd(crowd, now)
+        self._cost += cost
+        self._heavy_cost += cost * is_heavy
+        if not (is_heavy or self._crowds.is_over(crowd, now)):
+            self._others_at = now
 
     def must_wait(self, crowd: str, now: Seconds) -> bool:
         """Return whether the item that was taken last, of a crowd, came before its crowd's turn."""
-        return self._taken_from is self._light and self._recent.is_heavy(crowd, now)
+        return self._taken_from is self._light and self._is_heavy_crowd(crowd, now)
 
-    def rest(self, now: Seconds) -> None:
-        """Begin the rest after the heavy clients' items that were taken since the last one."""
-        if self._owed:
-            self._rest_until, self._owed = now + self._owed, 0.0
+    def _is_heavy_crowd(self, crowd: str, now: Seconds) -> bool:
+        """Return whether a crowd is heavy, which it is only beside others that are light."""
+        return self._crowds.is_over(crowd, now) and now < self._others_at + RECENT_SECONDS
+
+    def rest(self, spent: Seconds, now: Seconds) -> None:
+        """Begin the rest after the items that were taken since the last one.
+
+        `spent` is the time that the server spent on all of them, with their commit. The heavy ones
+        have that part of it which they have of the costs.
+        """
+        if self._heavy_cost:
+            owed = REST * spent * self._heavy_cost / self._cost
+            rested = max(now, self._rest_until) + owed
+            self._rest_until = min(rested, now + MAX_DELAY_SECONDS)
+        self._cost = self._heavy_cost = 0.0
 
     def _next(self, now: Seconds) -> FairQueue[Item]:
         is_due = now >= self._rest_until + MAX_DELAY_SECONDS
@@ -99,11 +122,12 @@ class RequestQueue(Generic[Item]):
 class RecentUse:
     """The time of the server that clients have used lately, by a leaky bucket each.
 
-    A client is heavy if it has used more than `LIGHT_SHARE` of the time for longer than a burst, as
+    A client is heavy if it has used more than its share of the time for longer than a burst, as
     long as most clients are light. So neither one client alone nor a crowd of equal ones is heavy.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = LIGHT_SHARE) -> None:
+        self._share = share
         self._used: OrderedDict[str, tuple[Seconds, Seconds]] = OrderedDict()
         self._are_most_light = False
         self._counted_at: Seconds = 0.0
@@ -126,7 +150,7 @@ class RecentUse:
 
     def _left(self, client: str, now: Seconds) -> Seconds:
         used, then = self._used.get(client, (0.0, now))
-        return max(0.0, used - (now - then) * LIGHT_SHARE)
+        return max(0.0, used - (now - then) * self._share)
 
     def _count(self, now: Seconds) -> None:
         recent = takewhile(

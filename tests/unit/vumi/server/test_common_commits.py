@@ -19,6 +19,7 @@ from tests import event_loop
 from vumi.resources import MayWait
 from vumi.server.bodies import BodyExpected
 from vumi.server.common_commits import ADMIN_DATA, HEALTH, METRICS, CommonCommits
+from vumi.server.crowds import Crowds
 from vumi.storage.database import CorruptFileError
 
 Result = TypeVar("Result")
@@ -38,6 +39,7 @@ class Storage:
     late: bool = False
     number: int = 0
     is_open: bool = False
+    crowds: Crowds = field(default_factory=Crowds)
     loop_thread: threading.Thread | None = None
     counted: list[str] = field(default_factory=list)
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
@@ -83,6 +85,7 @@ def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Res
         commits = CommonCommits(
             storage.route,
             storage.in_one_commit,
+            storage.crowds,
             lambda *measures: storage.measured.append(measures),
             storage.read_stopwatch,
         )

@@ -84,7 +84,10 @@ def queue() -> RequestQueue[int]:
             queue.add(client, step, step / 100)
             taken, _ = queue.take(step / 100)
             queue.charge(taken, cost, step / 100)
-        queue.rest(step / 100)
+    queue.rest(0.0, 1.0)
+    queue.add("a", 0, 1.0)
+    queue.charge(queue.take(1.0)[0], 0.002, 1.0)
+    queue.rest(0.01, 1.0)
     return queue
 
 
@@ -114,7 +117,7 @@ def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQue
     queue.take(1.05)
     queue.charge("a", 0.001, 1.05)
     assert queue.wait(1.05) == 0
-    queue.rest(1.05)
+    queue.rest(0.001, 1.05)
     assert queue.wait(1.05) == pytest.approx(0.004)
 
 
