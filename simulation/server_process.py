@@ -23,6 +23,8 @@ START_SECONDS = 60.0
 LOG_BYTES = 2**20
 """Lines of the log that a server writes before anybody reads them; a full pipe would stop it."""
 
+AT_UNIX_SOCKET = "vu-mi serves badges on the Unix socket"
+
 Process: TypeAlias = subprocess.Popen[str]
 
 
@@ -92,11 +94,18 @@ def killed(process: Process) -> Iterator[Process]:
 
 
 class ServerProcess:
-    """A server that answers, and its address. Raises `NotStartedError`."""
+    """A server that answers, and its address. Raises `NotStartedError`.
+
+    A server at a Unix socket has no address of its own.
+    """
+
+    url, host, port = "", "127.0.0.1", 0
 
     def __init__(self, process: Process) -> None:
         self.process = process
         self.greeting = _read_greeting(process)
+        if self.greeting.startswith(AT_UNIX_SOCKET):
+            return
         found = re.search(r"http://([^:/]+):(\d+)/", self.greeting)
         if not found:
             raise NotStartedError(f"python -m vumi does not answer, it printed {self.greeting!r}")

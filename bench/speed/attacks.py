@@ -59,6 +59,8 @@ SILENCE_SECONDS = 30.0
 LIVE_VIEWS = 999
 """The most live views of a badge that is not hot."""
 ONLY = os.environ.get("ONLY", "")
+SOCKET = "vumi.sock"
+"""The Unix socket of a server behind a proxy."""
 WAYS = ("direct", "caddy", "nginx")
 CERTIFICATES = "/etc/letsencrypt/live/badges.example.com"
 WITHOUT_TLS = {
@@ -143,7 +145,11 @@ def _play(seen: Seen) -> Seen:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        with running(folder, **SETTINGS) as server, _reached(seen.way, server, folder) as port:
+        at = {"HOST": f"unix:{folder / SOCKET}"} if seen.way != "direct" else {}
+        with (
+            running(folder, **SETTINGS, **at) as server,
+            _reached(seen.way, server, folder) as port,
+        ):
             server.load([Request(f"/api/v1/views?id={HOT}")] * LIVE_VIEWS)
             _visit(server.host, port, REST_SECONDS)
             for _ in range(ROUNDS):
@@ -180,9 +186,9 @@ def _reached(way: str, server: Server, folder: Path) -> Iterator[int]:
     if way == "direct":
         yield server.port
         return
-    port, own = free_port(), folder / way
+    server.port = port = free_port()
+    own, upstream = folder / way, folder / SOCKET
     own.mkdir()
-    upstream = f"{server.host}:{server.port}"
     command = proxies.caddy_example(own, free_port(), port)
     if way == "nginx":
         command = proxies.nginx_example(
@@ -191,10 +197,10 @@ def _reached(way: str, server: Server, folder: Path) -> Iterator[int]:
                 **WITHOUT_TLS,
                 "listen 80;": f"listen 127.0.0.1:{free_port()};",
                 "listen 443 ssl http2;": f"listen 127.0.0.1:{port};",
-                "server unix:/run/vumi/vumi.sock;": f"server {upstream};",
+                "server unix:/run/vumi/vumi.sock;": f"server unix:{upstream};",
             },
         )
-    with proxies.started(command, own, port, {"SITE": "http://h", "UPSTREAM": upstream}):
+    with proxies.started(command, own, port, {"SITE": "http://", "UPSTREAM": f"unix/{upstream}"}):
         yield port
 
 

@@ -134,6 +134,16 @@ def test_a_commit_fails_if_its_views_can_not_be_stored(
     assert world.counts == (0, 0)
 
 
+def test_a_hot_view_is_told_before_it_is_kept(world: World) -> None:
+    def refuse(badge_id: str) -> None:
+        raise ZeroDivisionError(badge_id)
+
+    world.buffer.on_hot = refuse
+    with pytest.raises(ZeroDivisionError, match=BADGE):
+        world.commit(YOUNG, replace(YOUNG, hot=True))
+    assert world.counts == (0, 0)
+
+
 def test_hot_views_of_a_commit_are_counted_without_a_row_for_each(world: World) -> None:
     """No request comes again, so only a tally of the minute tells how many there were."""
     for minute in (0, 60):
