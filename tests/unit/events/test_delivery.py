@@ -1,4 +1,8 @@
-"""The delivery of an event: one claim at a time, a stored outcome, and attempts in order."""
+"""The delivery of an event: its claim, its stored outcome, and its attempts in order.
+
+The laws (`tests/laws/test_events.py`) show that each event is delivered by one worker at a time,
+whatever fails.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,9 @@ from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, EventDelivery
 from chalicelib.events.event import Attempt, DeliveryResult, Event, Status, batch, key, message
 from chalicelib.outgoing.http_client import CALL_SECONDS
-from chalicelib.storage.errors import StorageError, UnavailableError
+from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Delete, Update, Write
+from chalicelib.storage.writes import Update, Write
 from simulation.logs import logged_events
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
@@ -110,12 +114,6 @@ def test_the_claim_is_visible_during_the_delivery(world: World) -> None:
     assert event.attempts == (Attempt(AT),)
 
 
-def test_a_message_received_twice_delivers_once(world: World) -> None:
-    world.accept()
-    assert [world.step(), world.step()] == [True, False]
-    assert len(world.delivered) == 1
-
-
 def test_nothing_is_delivered_before_its_time(world: World) -> None:
     """Its message returns to the queue until then."""
     world.accept(at=AT + 1_500)
@@ -149,44 +147,6 @@ def test_a_message_of_a_cancelled_or_unknown_event_is_deleted(
 
 def test_a_delivery_ends_before_its_claim_and_the_claim_before_its_message_is_visible() -> None:
     assert CALL_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
-
-
-def before_write(place: int, does: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
-    """Return a hook that acts before the n-th write only."""
-    left = [place]
-
-    def hook(_: Sequence[Write]) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            does()
-
-    return hook
-
-
-@pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
-def test_of_two_workers_that_read_the_same_only_one_delivers(
-    table: Table, answer: DeliveryResult
-) -> None:
-    other = World(table)
-    other.accept()
-    other.answers = [answer]
-    first = World(FaultyTable(table, before_write=before_write(1, other.step)))
-    assert not first.step()
-    assert (len(first.delivered), len(other.delivered)) == (0, 1)
-
-
-def test_an_event_that_is_cancelled_or_removed_while_it_is_claimed_is_not_delivered(
-    table: Table,
-) -> None:
-    for gone in (
-        lambda: table.write(Delete(key("e"))),
-        lambda: schedule.cancel(table, Leases(), "e", AT),
-    ):
-        World(table).accept()
-        world = World(FaultyTable(table, before_write=before_write(1, gone)))
-        assert not world.step()
-        assert world.delivered == []
-    assert world.read().status is Status.CANCELLED
 
 
 def test_a_failed_event_is_logged_with_its_id_and_attempts(
@@ -264,19 +224,6 @@ def test_a_claim_without_a_known_result_is_not_held(table: Table, failure: BaseE
     assert claims.held_until(world.read(), AT) == 0
 
 
-@pytest.mark.parametrize(("answer", "sent"), [(OK, 0), (REFUSED, 1)])
-def test_an_outcome_whose_answer_was_lost_is_written_once(
-    table: Table, answer: DeliveryResult, sent: int
-) -> None:
-    world = World(table)
-    world.accept()
-    world = World(twice(table, 2))
-    world.answers = [answer]
-    assert world.step()
-    assert len(world.queue.bodies) == sent
-    assert len(world.read().attempts) == 1
-
-
 def twice(table: Table, place: int) -> FaultyTable:
     """Return a table that does its n-th update twice, as a retry after a lost answer does."""
     left = [place]
@@ -352,16 +299,6 @@ def test_an_event_whose_worker_died_is_claimed_again_after_the_lease(world: Worl
     assert world.read().tries == 2
 
 
-def test_an_event_whose_workers_always_die_fails(world: World) -> None:
-    world.accept()
-    for _ in range(len(SCHEDULE) + 1):
-        crashed(world)
-        world.now += LEASE_SECONDS * 1000
-    assert not world.step()
-    assert world.read().status is Status.ERROR
-    assert world.delivered == []
-
-
 def test_a_worker_with_too_little_time_left_does_not_begin(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -400,18 +337,6 @@ def test_an_outcome_after_the_next_claim_changes_and_counts_nothing(
     assert world.queue.bodies == []
     assert counted(caplog) == []
     assert logged_events(caplog) == [(logging.WARNING, "claim_lost", {"event_id": "e"})]
-
-
-@pytest.mark.parametrize("place", [1, 2])
-def test_a_failure_of_the_table_is_raised_so_that_the_message_is_redelivered(
-    table: Table, place: int
-) -> None:
-    World(table).accept()
-    fails = before_write(place, lambda: (_ for _ in ()).throw(UnavailableError("throttled")))
-    world = World(FaultyTable(table, before_write=fails))
-    with pytest.raises(StorageError):
-        world.step()
-    assert world.read().status is Status.ACTIVE
 
 
 def test_the_record_keeps_the_latest_attempts(world: World) -> None:
