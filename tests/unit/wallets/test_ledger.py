@@ -22,7 +22,6 @@ from chalicelib.storage.writes import ConditionFailedError, Write
 from chalicelib.ulids import to_number
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import (
     MAX_WRITES,
     Ledger,
@@ -34,6 +33,7 @@ from chalicelib.wallets.ledger import (
 )
 from chalicelib.wallets.wallet import (
     HOT_SECONDS,
+    MAX_BALANCE,
     Entry,
     Posting,
     PostingOutcome,

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.wallets.amounts import MAX_BALANCE
+from chalicelib.wallets.wallet import MAX_BALANCE
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue

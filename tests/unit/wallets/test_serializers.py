@@ -7,10 +7,9 @@ import pytest
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Look
 from chalicelib.wallets import serializers
-from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
-from chalicelib.wallets.wallet import Entry, Posting
+from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting
 from simulation.clocks import NOON
 
 AT = int(NOON * 1000)
