@@ -21,11 +21,11 @@ from chalicelib.events.event import Attempt, DeliveryResult, Event, Status, batc
 from chalicelib.outgoing.http_client import CALL_SECONDS
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Update, Write
+from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import logged_events
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
-from simulation.tables import FaultyTable
+from simulation.tables import FaultyTable, once
 from vumi.engine import DELIVERY_VISIBILITY_SECONDS
 from vumi.workers.events import ProcessClaims
 
@@ -149,6 +149,20 @@ def test_a_delivery_ends_before_its_claim_and_the_claim_before_its_message_is_vi
     assert CALL_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
 
 
+def test_an_event_that_is_cancelled_or_removed_while_it_is_claimed_is_not_delivered(
+    table: Table,
+) -> None:
+    for gone in (
+        lambda: table.write(Delete(key("e"))),
+        lambda: schedule.cancel(table, Leases(), "e", AT),
+    ):
+        World(table).accept()
+        world = World(FaultyTable(table, before_write=once(gone)))
+        assert not world.step()
+        assert world.delivered == []
+    assert world.read().status is Status.CANCELLED
+
+
 def test_a_failed_event_is_logged_with_its_id_and_attempts(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -224,6 +238,18 @@ def test_a_claim_without_a_known_result_is_not_held(table: Table, failure: BaseE
     assert claims.held_until(world.read(), AT) == 0
 
 
+@pytest.mark.parametrize(("answer", "sent"), [(OK, 0), (REFUSED, 1)])
+def test_an_outcome_whose_answer_was_lost_is_written_once(
+    table: Table, answer: DeliveryResult, sent: int
+) -> None:
+    World(table).accept()
+    world = World(twice(table, 2))
+    world.answers = [answer]
+    assert world.step()
+    assert len(world.queue.bodies) == sent
+    assert len(world.read().attempts) == 1
+
+
 def twice(table: Table, place: int) -> FaultyTable:
     """Return a table that does its n-th update twice, as a retry after a lost answer does."""
     left = [place]
@@ -297,6 +323,16 @@ def test_an_event_whose_worker_died_is_claimed_again_after_the_lease(world: Worl
     assert world.step()
     assert [attempt.ended > 0 for attempt in world.read().attempts] == [False, True]
     assert world.read().tries == 2
+
+
+def test_an_event_whose_workers_always_die_fails(world: World) -> None:
+    world.accept()
+    for _ in range(len(SCHEDULE) + 1):
+        crashed(world)
+        world.now += LEASE_SECONDS * 1000
+    assert not world.step()
+    assert world.read().status is Status.ERROR
+    assert world.delivered == []
 
 
 def test_a_worker_with_too_little_time_left_does_not_begin(
