@@ -166,16 +166,6 @@ def test_only_the_page_that_was_throttled_is_retried() -> None:
     assert ["ExclusiveStartKey" in request for request in client.requests] == [False, True, True]
 
 
-# One write.
-
-
-def test_a_condition_that_fails_after_a_throttle_has_failed() -> None:
-    client = script(THROTTLED, client_error("ConditionalCheckFailedException", **FOUND))
-    with pytest.raises(ConditionFailedError):
-        table_on(client).write(Delete(KEY, condition=attr("x") == 1))
-    assert len(client.calls) == 2
-
-
 # Transactions.
 
 FOUR: tuple[Write, ...] = (
@@ -204,14 +194,6 @@ def test_a_conflict_or_a_throttle_hides_the_conditions(hiding: str) -> None:
     client = script(both, cancelled("None", "None", "None", hiding), OK)
     table_on(client).write(*FOUR)
     assert client.calls == [client.calls[0]] * 3
-
-
-def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
-    conflict = cancelled("None", "TransactionConflict", "None", "None")
-    client = script(conflict, cancelled("None", "ConditionalCheckFailed", "None", "None"))
-    with pytest.raises(ConditionFailedError) as raised:
-        table_on(client).write(*FOUR)
-    assert raised.value.items == {1: None}
 
 
 @pytest.mark.parametrize(

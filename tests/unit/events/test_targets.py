@@ -13,7 +13,6 @@ from chalicelib.events.event import DeliveryResult, Event, Target, TargetKind
 from chalicelib.events.targets import TargetSender
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.outgoing.webhooks import NO_SECRET
-from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageRefusedError
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT
@@ -59,16 +58,6 @@ def test_without_a_secret_or_its_queue_nothing_is_sent(
     assert TargetSender(lambda _: None, lambda: None)(event(kind, address)) == DeliveryResult(
         error=said
     )
-
-
-def test_a_malformed_webhook_setting_fails_only_webhooks() -> None:
-    def sender() -> Sender:
-        raise SettingsError("WEBHOOK_ALLOW must be networks")
-
-    deliver = TargetSender(lambda _: None, sender)
-    assert deliver(event(TargetKind.LOG)) == DeliveryResult()
-    said = "nothing can be sent: WEBHOOK_ALLOW must be networks"
-    assert deliver(event(TargetKind.URL, URL)) == DeliveryResult(error=said)
 
 
 def test_a_queue_gets_the_payload() -> None:
