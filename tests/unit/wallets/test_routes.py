@@ -17,7 +17,7 @@ from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 from tests.unit import http_requests
-from tests.unit.http_requests import Answer
+from tests.unit.http_requests import Answer, read_badge
 
 WALLETS = "/api/v1/wallets"
 EVA = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -71,21 +71,8 @@ class Desk:
         assert shown.status == 200, shown.text
         return shown.body
 
-    def badge(self, of: str, query: str = "") -> tuple[str, str, str, bool]:
-        """Return a badge's label, message, colour and error flag; check its status and headers."""
-        said, drawn = (
-            self.ask("GET", f"{WALLETS}/{of}/{name}{query}", token="")
-            for name in ("badge", "badge.svg")
-        )
-        for answer, kind in ((said, "application/json"), (drawn, "image/svg+xml;charset=utf-8")):
-            assert answer.status == 200
-            assert answer.headers["Content-Type"] == kind
-            assert answer.headers["Cache-Control"].startswith("max-age=0, no-cache, no-store")
-            assert answer.headers["Access-Control-Allow-Origin"] == "*"
-        assert drawn.text.startswith("<svg")
-        badge = said.body
-        assert badge["message"] in drawn.text
-        return badge["label"], badge["message"], badge["color"], badge.get("isError", False)
+    def badge(self, of: str) -> tuple[str, str, str, bool]:
+        return read_badge(lambda path: self.ask("GET", path, token=""), f"{WALLETS}/{of}/badge")
 
 
 @pytest.fixture
