@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from chalicelib.version import VERSION
+from chalicelib import VERSION
 from deploy import bytecode, release_checks, template
 from deploy.bytecode import WrongPythonError
 from deploy.release_checks import ReleaseError, run
@@ -93,7 +93,7 @@ def find_notes(changelog: str, version: str) -> str:
     if found is None:
         raise ReleaseError(
             f"CHANGELOG.md has no section of version {version}: add `## [{version}] - YYYY-MM-DD`,"
-            " or change chalicelib/version.py"
+            " or change chalicelib/__init__.py"
         )
     return _name_files(found[1].strip() + "\n")
 

@@ -158,10 +158,8 @@ class HttpClient:
         match failure:
             case TimeoutError():
                 return f"no response within {self.seconds:g} s"
-            case ssl.SSLCertVerificationError():
-                return f"the certificate is not accepted: {failure.verify_message}"
             case ssl.SSLError():
-                return f"TLS failed: {failure.reason or 'no reason given'}"
+                return tls.describe(failure)
             case ConnectionRefusedError():
                 return "the connection was refused"
             case ConnectionError():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.version import VERSION
+from chalicelib import VERSION
 from deploy import bytecode, release, release_checks
 from deploy.release_checks import ReleaseError
 from simulation.environment import ROOT

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError, ReadTimeoutError
 from types_boto3_sqs import SQSClient
 
-from chalicelib.aws.s3 import S3Archive
+from chalicelib.aws.clients import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageRefusedError
 from simulation.aws_clients import FakeClient, client_error, script

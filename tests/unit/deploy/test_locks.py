@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy import locks
+from deploy import sbom
 from deploy.template import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -41,7 +41,7 @@ def merged(requirements: Iterable[Requirement]) -> dict[str, tuple[str, set[str]
 
 
 def versions(group: str) -> dict[str, str]:
-    return {package.name: package.version for package in locks.read(lock_of(group))}
+    return {package.name: package.version for package in sbom.read_lock(lock_of(group))}
 
 
 def test_every_group_has_a_lock_and_every_lock_a_group() -> None:
@@ -51,7 +51,7 @@ def test_every_group_has_a_lock_and_every_lock_a_group() -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_lock_has_the_packages_of_its_group_and_what_they_need_with_hashes(group: str) -> None:
     """If this fails, run `make lock`."""
-    locked = locks.read(lock_of(group))
+    locked = sbom.read_lock(lock_of(group))
     found = merged(one.requirement for one in locked if one.is_direct())
     wanted = merged(map(Requirement, direct(group)))
     assert {name: of[0] for name, of in found.items()} == {
@@ -59,7 +59,7 @@ def test_a_lock_has_the_packages_of_its_group_and_what_they_need_with_hashes(gro
     }
     for name, (_, extras) in wanted.items():
         assert extras <= found[name][1]  # another package may need more of them
-    known = {locks.PROJECT, *versions(group)}
+    known = {sbom.PROJECT, *versions(group)}
     for package in locked:
         assert EXACT.fullmatch(str(package.requirement.specifier)), package.requirement
         assert package.hashes, package.requirement

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from deploy import locks, release_checks, sbom, template
+from deploy import release_checks, sbom, template
 
-LOCKED = locks.read(template.ROOT / "requirements" / "standalone.txt")
+LOCKED = sbom.read_lock(template.ROOT / "requirements" / "standalone.txt")
 
 
 def needs(bill: dict[str, Any], name: str) -> set[str]:

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from chalicelib import telemetry
+from chalicelib.events.consumers import TargetSender
 from chalicelib.events.event import DeliveryResult, Event, Target, TargetKind
-from chalicelib.events.targets import TargetSender
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.storage.errors import StorageRefusedError
