@@ -52,10 +52,6 @@ class LockedPackage:
     def version(self) -> str:
         return str(self.requirement.specifier).removeprefix("==")
 
-    def is_direct(self) -> bool:
-        """Return whether the project itself needs it."""
-        return PROJECT in self.needed_by
-
     def is_installed(self) -> bool:
         """Return whether this Python on this platform gets it."""
         marker = self.requirement.marker

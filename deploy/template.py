@@ -59,12 +59,12 @@ def dump(template: Template) -> str:
 
 
 def for_stage(template: Template, stage: str) -> Template:
-    """Return the template for a stage: only prod protects its data from deletion."""
-    return template if stage == PROTECTED_STAGE else make_disposable(template)
+    """Return the template for a stage.
 
-
-def make_disposable(template: Template) -> Template:
-    """Return the template without deletion protection, versions and retention of its data."""
+    Only prod has deletion protection, versions and retention of its data.
+    """
+    if stage == PROTECTED_STAGE:
+        return template
     resources = {
         name: _make_disposable(resource) for name, resource in template["Resources"].items()
     }

@@ -104,9 +104,7 @@ def refuse(*partitions: str) -> Callable[[Any], None]:
 # ---- messages
 
 
-def test_the_views_of_messages_are_stored_and_those_in_between_are_returned(
-    world: World,
-) -> None:
+def test_the_views_of_messages_are_stored_and_those_in_between_are_returned(world: World) -> None:
     waits = view(AT_NOON - 600_000).to_message()
     assert put(young=view().to_message(), one=waits, other=waits) == again("one", "other")
     assert shown(world.table) == 1

@@ -24,12 +24,6 @@ NAME = "vu-mi"
 KEY = Key("USER#octocat", "USER")
 WIRE_KEY = {"PK": {"S": "USER#octocat"}, "SK": {"S": "USER"}}
 THROTTLED = client_error("ProvisionedThroughputExceededException")
-UNSUPPORTED_VALUE: Any = 1.5
-WRONG_ITEMS: list[Item] = [
-    {"PK": "USER#octocat"},
-    {"PK": "USER#octocat", "SK": ""},
-    {"PK": "USER#octocat", "SK": "USER", "ttl": UNSUPPORTED_VALUE},
-]
 FOUND: Request = {"Item": {**WIRE_KEY, "count": {"N": "7"}}}
 OK: Request = {}
 
@@ -210,28 +204,6 @@ def test_a_permanently_cancelled_transaction_is_refused_immediately(error: Excep
     with pytest.raises(StorageRefusedError):
         table_on(client).write(*FOUR)
     assert len(client.calls) == 1
-
-
-@pytest.mark.parametrize(
-    "writes",
-    [
-        (),
-        tuple(Put(view(place)) for place in range(101)),
-        (Put(view(1)), Delete(key_of(view(1)))),
-        (Put(view(1)), Delete(Key("", "USER"))),
-        *((Put(item),) for item in WRONG_ITEMS),
-        (Update(KEY, values={"x": UNSUPPORTED_VALUE}),),
-        (Update(KEY, defaults={"x": UNSUPPORTED_VALUE}),),
-        (Update(KEY, add={"x": UNSUPPORTED_VALUE}),),
-    ],
-)
-def test_an_unsupported_write_is_refused_before_sending(
-    writes: tuple[Write, ...],
-) -> None:
-    client = script()
-    with pytest.raises(StorageRefusedError):
-        table_on(client).write(*writes)
-    assert client.calls == []
 
 
 # Batches.

@@ -26,9 +26,7 @@ def live(table: Table, badge_id: str = BADGE) -> list[str]:
     return [str(item["SK"]).removeprefix(keys.VIEW) for item in items if item["SK"] != keys.SUMMARY]
 
 
-def test_a_young_view_is_an_item_of_its_own_and_its_window_has_a_marker(
-    table: SqliteTable,
-) -> None:
+def test_a_young_view_is_an_item_of_its_own_and_its_window_has_a_marker(table: SqliteTable) -> None:
     one = view(AT_NOON + 1_500)
     assert store(table, one) == {}
     place = keys.view(BADGE, one.ulid)

@@ -137,24 +137,6 @@ def test_any_other_stage_is_deleted_completely_with_its_stack(name: str) -> None
     assert not [kind for kind in ("Retain", *kinds) if f'"{kind}' in written]
 
 
-@pytest.mark.parametrize("name", ["prod", "dev"])
-def test_the_archive_refuses_plain_http(name: str) -> None:
-    """The condition is that of "Enforcing encryption of data in transit" in the guide of S3."""
-    resources = template.for_stage(template.load(), name)["Resources"]
-    policy = resources["ArchivePolicy"]["Properties"]
-    assert policy["Bucket"] == {"Ref": "Archive"}
-    [statement] = policy["PolicyDocument"]["Statement"]
-    arn = "arn:aws:s3:::archive"
-    assert resolve(statement, {"Archive.Arn": arn}) == {
-        "Sid": "RefusePlainHttp",
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [arn, f"{arn}/*"],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-
-
 def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone() -> None:
     """Prod keeps earlier versions of archived objects."""
     whole = template.load()

@@ -130,9 +130,7 @@ def test_a_second_worker_does_not_deliver_a_claimed_event(world: World) -> None:
     assert world.queue.bodies == [message("e") + f" after {float(LEASE_SECONDS)} s"]
 
 
-def test_a_message_of_a_cancelled_or_unknown_event_is_deleted(
-    world: World,
-) -> None:
+def test_a_message_of_a_cancelled_or_unknown_event_is_deleted(world: World) -> None:
     assert not world.step("unknown")
     world.accept(at=AT + 1_500)
     schedule.cancel(world.table, Leases(), "e", world.now)

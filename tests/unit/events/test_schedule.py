@@ -149,9 +149,7 @@ def test_a_finished_event_can_not_be_cancelled(table: Table, status: Status) -> 
         cancel(table, Leases(), "e", AT)
 
 
-def test_a_claimed_event_can_not_be_cancelled_before_its_claim_ends(
-    table: Table,
-) -> None:
+def test_a_claimed_event_can_not_be_cancelled_before_its_claim_ends(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     table.write(Update(key("e"), values=CLAIMED))
     with pytest.raises(TooLateError, match="its delivery has begun"):

@@ -80,9 +80,7 @@ def test_a_sweep_continues_from_the_cursor(table: Table) -> None:
     assert set(swept(table, AT + MINUTE)) == set()
 
 
-def test_a_missed_event_is_found_when_it_is_overdue_and_then_waits(
-    table: Table,
-) -> None:
+def test_a_missed_event_is_found_when_it_is_overdue_and_then_waits(table: Table) -> None:
     """It entered the index behind the cursor."""
     swept(table, AT)
     accept(table, AT + MINUTE)
@@ -104,9 +102,7 @@ def test_a_rescued_event_moves_in_the_index_and_keeps_its_time(table: Table) -> 
     assert due.due == AT + 2 * MINUTE + RESCUE_SECONDS * 1000
 
 
-def test_an_event_that_changes_while_it_is_rescued_delays_no_other(
-    table: Table,
-) -> None:
+def test_an_event_that_changes_while_it_is_rescued_delays_no_other(table: Table) -> None:
     """Of twenty events, some share a shard with the first and come after it."""
     swept(table, AT)
     accept(table, *[AT] * 20)

@@ -110,9 +110,7 @@ def test_a_transfer_is_in_both_journals(bank: Bank) -> None:
         assert item["ttl"] == int(NOON) + HOT_SECONDS
 
 
-def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(
-    bank: Bank,
-) -> None:
+def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(bank: Bank) -> None:
     """The digest is compared with those of years ago, so it must never change."""
     posting = Posting("nonce-01", 30, "B", "A")
     assert posting.digest == "c0f810c1920892ab1a5c0852c66eebb24b2a3b96bc649fdb99c1ac544fbc278a"

@@ -205,9 +205,7 @@ def test_a_user_is_a_uuid(desk: Desk, user: object) -> None:
 # ---- postings
 
 
-def test_a_lack_of_funds_is_reported_with_the_balance_and_stays_the_answer(
-    desk: Desk,
-) -> None:
+def test_a_lack_of_funds_is_reported_with_the_balance_and_stays_the_answer(desk: Desk) -> None:
     eva, bob = desk.open(EVA), desk.open(BOB)
     desk.deposit(eva, "100")
     first = desk.transfer(eva, bob, "101")
