@@ -335,13 +335,6 @@ def test_in_a_refused_batch_only_the_invalid_item_is_not_stored(place: int) -> N
     assert batches.client.operations.count("batch_write_item") == 2
 
 
-def test_a_refused_batch_whose_items_are_all_stored_one_by_one_has_not_failed() -> None:
-    client = script(client_error("ValidationException"), OK, OK, OK)
-    table_on(client).put_all(views(3))
-    assert client.operations == ["batch_write_item", *["put_item"] * 3]
-    assert [request["Item"] for request in client.requests[1:]] == list(map(encode_item, views(3)))
-
-
 def test_an_item_throttled_while_put_alone_is_put_again() -> None:
     client = script(client_error("ValidationException"), OK, THROTTLED, THROTTLED, OK)
     table_on(client).put_all(views(3))

@@ -13,7 +13,7 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.events import schedule
 from chalicelib.events.consumers import TargetSender, deliver, distribute, sweep_events
-from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind, message
+from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
 from chalicelib.events.sweep import CURSOR, SweepResult
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.outgoing.webhooks import NO_SECRET
@@ -123,18 +123,6 @@ def test_only_the_event_that_fails_at_a_step_is_delivered_again(
     world.table = FaultyTable(world.table, before_write=fail)
     assert deliver(["a", "b"], world) == {"a"}
     assert (status(world, "a"), status(world, "b")) == (Status.ACTIVE, Status.SUCCESS)
-
-
-def test_the_message_of_a_failed_attempt_is_deleted_and_the_schedule_repeats_it(
-    world: World,
-) -> None:
-    accept(world, "a", target=Target(TargetKind.URL, "https://example.com/"))
-    assert deliver(["a"], world) == set()
-    event = schedule.read(world.table, "a")
-    assert (event.status, event.tries) == (Status.ACTIVE, 1)
-    assert event.next_at > AT
-    [sent] = world.delivery_queue.bodies
-    assert sent.startswith(message("a") + " after ")
 
 
 def test_malformed_webhook_settings_fail_no_event_to_the_log(world: World) -> None:

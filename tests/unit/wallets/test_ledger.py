@@ -175,25 +175,18 @@ def test_a_lack_of_funds_is_reported_before_a_full_target(bank: Bank) -> None:
     assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 5)
 
 
-def test_a_missing_wallet_is_named_and_keeps_no_nonce(bank: Bank) -> None:
+@pytest.mark.parametrize("amount", [10, 11])
+@pytest.mark.parametrize("nobody", ["nobody", NOBODY])
+def test_a_missing_wallet_is_named_before_a_lack_of_funds_and_keeps_no_nonce(
+    bank: Bank, nobody: str, amount: int
+) -> None:
     bank.deposit(10)
-    ledger = bank.over(bank.table)
-    for posting in (
-        Posting("nonce-01", 1, "nobody"),
-        Posting("nonce-01", 1, "nobody", bank.a),
-        Posting("nonce-01", 1, bank.b, "nobody"),
-    ):
-        with pytest.raises(UnknownWalletError, match="no wallet nobody"):
-            ledger.post(posting)
+    for target, source in ((nobody, ""), (nobody, bank.a), (bank.b, nobody)):
+        posting = Posting("nonce-01", amount, target, source)
+        with pytest.raises(UnknownWalletError, match=f"no wallet {nobody}"):
+            bank.over(bank.table).post(posting)
         assert bank.answer(posting) is None
     assert bank.balances == (10, 0)
-
-
-def test_a_missing_wallet_is_reported_before_a_lack_of_funds(bank: Bank) -> None:
-    posting = Posting("nonce-01", 1, NOBODY, bank.a)
-    with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
-        bank.over(bank.table).post(posting)
-    assert bank.answer(posting) is None
 
 
 def test_a_wallet_transfers_nothing_to_itself(bank: Bank) -> None:
