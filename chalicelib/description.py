@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib import VERSION
 from chalicelib.events import description as events
 from chalicelib.http import errors, guards
 from chalicelib.http.fields import Component, Field, Json, closed, present
@@ -32,7 +33,6 @@ from chalicelib.http.query import MAX_PARAMETERS
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.pages import description as views
 from chalicelib.pages import owner_description as owners
-from chalicelib.version import VERSION
 from chalicelib.wallets import description as wallets
 
 SERVICE = Section(

@@ -10,3 +10,10 @@ import ssl
 
 SYSTEM_TRUST = ssl.create_default_context()
 SYSTEM_TRUST.minimum_version = ssl.TLSVersion.TLSv1_2
+
+
+def describe(failure: ssl.SSLError) -> str:
+    """Say why a server got nothing: its certificate, or the handshake."""
+    if isinstance(failure, ssl.SSLCertVerificationError):
+        return f"the certificate is not accepted: {failure.verify_message}"
+    return f"TLS failed: {failure.reason or 'no reason given'}"

@@ -15,8 +15,8 @@ from chalicelib.aws import get_views
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Feature
 from deploy import template
-from deploy.conditions import Template
 from deploy.stage import Folder
+from deploy.template import Template
 
 RESOURCES = template.ROOT / ".chalice" / "http_api.yaml"
 JOINED = ("Parameters", "Rules", "Conditions")

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ PIP_ENVIRONMENT = {
 
 
 class PackagingError(Exception):
-    """Chalice failed to make the package. The message is its output."""
+    """A program failed. The message is its output."""
 
 
 def package(stage: str, out: Path, python: str | None) -> None:
@@ -80,17 +80,28 @@ def _copy_sources(work: Path) -> None:
 
 
 def _run_chalice(stage: str, work: Path) -> None:
-    command = ["package", "--stage", stage, "--merge-template", ".chalice/resources.yaml", "out"]
+    chalice = Path(sys.executable).with_name("chalice").absolute()
+    options = ["--stage", stage, "--merge-template", ".chalice/resources.yaml"]
+    environment = {"AWS_DEFAULT_REGION": SAMPLE_REGION, **os.environ, **PIP_ENVIRONMENT}
+    run([chalice, "package", *options, "out"], work, environment)
+
+
+def run(
+    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], umask: int = -1
+) -> str:
+    """Run a program in a folder, and return its output. Raises `PackagingError`."""
     finished = subprocess.run(  # noqa: S603  fixed arguments
-        [Path(sys.executable).with_name("chalice").absolute(), *command],
-        cwd=work,
-        env={"AWS_DEFAULT_REGION": SAMPLE_REGION, **os.environ, **PIP_ENVIRONMENT},
+        command,
+        cwd=folder,
+        env=environment,
+        umask=umask,
         capture_output=True,
         text=True,
         check=False,
     )
     if finished.returncode:
-        raise PackagingError(f"chalice {' '.join(command)}\n{finished.stdout}{finished.stderr}")
+        raise PackagingError(f"{' '.join(map(str, command))}\n{finished.stdout}{finished.stderr}")
+    return finished.stdout
 
 
 def normalize(source: Path, target: Path, python: str | None) -> None:

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from chalicelib.version import VERSION
+from chalicelib import VERSION
 from deploy import bytecode, release_checks, template
 from deploy.bytecode import WrongPythonError
-from deploy.release_checks import ReleaseError, run
+from deploy.package import PackagingError, run
+from deploy.release_checks import ReleaseError
 
 NOTES = "RELEASE_NOTES.md"
 BUILD_SDIST = "import sys; from hatchling.build import build_sdist; build_sdist(sys.argv[1])"
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
     given = parser.parse_args(arguments)
     try:
         release(root, given.out, given.wheels.absolute())
-    except (ReleaseError, WrongPythonError, OSError) as error:
+    except (PackagingError, WrongPythonError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write("".join(f"{path}\n" for path in sorted(given.out.iterdir())))
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
 
 
 def release(root: Path, out: Path, wheels: Path) -> None:
-    """Make and check the files of the release of a checkout. Raises `ReleaseError`."""
+    """Make and check the files of the release of a checkout. Raises `PackagingError`."""
     refuse_dirty(root)
     notes = find_notes((root / "CHANGELOG.md").read_text(), VERSION)
     python = bytecode.find_python(os.environ)
@@ -93,7 +94,7 @@ def find_notes(changelog: str, version: str) -> str:
     if found is None:
         raise ReleaseError(
             f"CHANGELOG.md has no section of version {version}: add `## [{version}] - YYYY-MM-DD`,"
-            " or change chalicelib/version.py"
+            " or change chalicelib/__init__.py"
         )
     return _name_files(found[1].strip() + "\n")
 

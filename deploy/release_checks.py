@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from cyclonedx.schema import SchemaVersion
 
 from chalicelib.lazy import lazy
 from deploy import template
+from deploy.package import PackagingError, run
 
 if TYPE_CHECKING:
     from cyclonedx.validation import json as bills
@@ -43,7 +43,7 @@ FUNCTION_SETTINGS = {
 }
 
 
-class ReleaseError(Exception):
+class ReleaseError(PackagingError):
     """A release can't be made, or its files are wrong. The message says why."""
 
 
@@ -59,7 +59,7 @@ def compare(made: Path, again: Path) -> None:
 
 
 def check(folder: Path, version: str, python: str, environment: Mapping[str, str]) -> None:
-    """Check the files of a release. Raises `ReleaseError`.
+    """Check the files of a release. Raises `PackagingError`.
 
     `python` has the version that Lambda runs, and pip finds packages by the `environment`.
     """
@@ -91,7 +91,7 @@ def validate_bill(bill: Path) -> None:
 def import_handlers(package: Path, stack: Path, python: str) -> None:
     """Import each handler of a template in a process that sees only the zip and boto3.
 
-    Raises `ReleaseError`, if our modules come from somewhere else too.
+    Raises `PackagingError`, if our modules come from somewhere else too.
     """
     handlers = sorted(
         resource["Properties"]["Handler"]
@@ -110,7 +110,7 @@ def import_handlers(package: Path, stack: Path, python: str) -> None:
 
 
 def install(file: Path, version: str, environment: Mapping[str, str]) -> None:
-    """Install a wheel or an sdist where nothing is, and import a count. Raises `ReleaseError`."""
+    """Install a wheel or an sdist where nothing is, and import a count. Raises `PackagingError`."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         venv.create(folder, symlinks=True)
@@ -122,21 +122,3 @@ def install(file: Path, version: str, environment: Mapping[str, str]) -> None:
             raise ReleaseError(f"{file.name} is not version {version}: it printed {printed!r}")
         (folder / "counts.csv").write_text("id,count\nrelease,1\n")
         run([program, "import", "--new", "counts.csv"], folder, {"DATA": "data"})
-
-
-def run(
-    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], umask: int = -1
-) -> str:
-    """Run a program in a folder, and return its output. Raises `ReleaseError`."""
-    finished = subprocess.run(  # noqa: S603  fixed arguments
-        command,
-        cwd=folder,
-        env=environment,
-        umask=umask,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if finished.returncode:
-        raise ReleaseError(f"{' '.join(map(str, command))}\n{finished.stdout}{finished.stderr}")
-    return finished.stdout

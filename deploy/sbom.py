@@ -1,13 +1,16 @@
 """The bills of materials: the packages that run on AWS and on one machine, in CycloneDX's JSON.
 
-They have no time and no random number, so the same locks give the same bytes.
+They have no time and no random number, so the same locks give the same bytes. A lock is a file of
+exact versions, with the hashes of the files of each release.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -17,14 +20,54 @@ from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from chalicelib.version import VERSION
-from deploy import locks, template
-from deploy.locks import LockedPackage
+from chalicelib import VERSION
+from deploy import template
 
+PROJECT = "vu-mi"
+HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
+NEEDED_BY = re.compile(r"^    # (?:via |  )(?!-c )(\S+)", re.MULTILINE)
+"""A name in the comment in which uv says who needs a package."""
+ENTRY = re.compile(r"^(?=[^\s#])", re.MULTILINE)
 LICENSES = LicenseFactory()
 LAMBDA_PACKAGES = ("boto3", "botocore")
 """The packages of Lambda's runtime that the functions import. AWS chooses their versions."""
+
+
+@dataclass(frozen=True)
+class LockedPackage:
+    """A package of a lock, with the SHA-256 hashes of its files and the packages that need it."""
+
+    requirement: Requirement
+    hashes: tuple[str, ...]
+    needed_by: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return canonicalize_name(self.requirement.name)
+
+    @property
+    def version(self) -> str:
+        return str(self.requirement.specifier).removeprefix("==")
+
+    def is_installed(self) -> bool:
+        """Return whether this Python on this platform gets it."""
+        marker = self.requirement.marker
+        return marker is None or marker.evaluate()
+
+
+def read_lock(lock: Path) -> list[LockedPackage]:
+    """Read the packages of a lock."""
+    return [_parse(entry) for entry in ENTRY.split(lock.read_text())[1:]]
+
+
+def _parse(entry: str) -> LockedPackage:
+    line = entry.partition("\n")[0].partition(" --hash")[0].removesuffix("\\")
+    return LockedPackage(
+        Requirement(line), tuple(HASH.findall(entry)), tuple(NEEDED_BY.findall(entry))
+    )
 
 
 def describe_package(package: Path) -> str:
@@ -44,7 +87,7 @@ def describe_standalone() -> str:
 
 
 def _read(lock: str) -> list[LockedPackage]:
-    return [part for part in locks.read(template.ROOT / lock) if part.is_installed()]
+    return [part for part in read_lock(template.ROOT / lock) if part.is_installed()]
 
 
 def _write(
@@ -53,7 +96,7 @@ def _write(
     components = {part.name: _component(part) for part in packages}
     bom = Bom(components=[*components.values(), *provided])
     bom.metadata.component = project
-    owners = {locks.PROJECT: project, **components}
+    owners = {PROJECT: project, **components}
     for name, owner in owners.items():
         needed = [components[part.name] for part in packages if name in part.needed_by]
         bom.register_dependency(owner, [*needed, *provided] if owner is project else needed)
@@ -70,9 +113,9 @@ def _without_time_and_number(written: str) -> str:
 def _project(hashes: Iterable[HashType] = ()) -> Component:
     return Component(
         type=ComponentType.APPLICATION,
-        name=locks.PROJECT,
+        name=PROJECT,
         version=VERSION,
-        bom_ref=locks.PROJECT,
+        bom_ref=PROJECT,
         licenses=[LICENSES.make_from_string("MIT")],
         hashes=hashes,
     )

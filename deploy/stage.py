@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy import template
-from deploy.conditions import ALL_FEATURES, choose
+from deploy.template import ALL_FEATURES, choose
 
 SETTINGS = {
     "ARCHIVE_BUCKET": "ArchiveBucket",

@@ -1,7 +1,7 @@
 """The template `.chalice/resources.yaml` and its variants.
 
 `chalice package` merges the file into its template. For `chalice deploy`, the table and the queues
-become a stack of their own.
+become a stack of their own. Where some of its conditions are decided, parts of it are left out.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
-from deploy.conditions import ALL_FEATURES, Template, decide
-
+Template: TypeAlias = dict[str, Any]
+Truths: TypeAlias = Mapping[str, bool]
+NO_VALUE = {"Ref": "AWS::NoValue"}
+ALL_FEATURES: Truths = {"HasEvents": True, "HasWallets": True, "HasTokens": True}
+"""The conditions of a stack with all features, such as that of `chalice deploy`."""
 ROOT = Path(__file__).parent.parent
 RESOURCES = ROOT / ".chalice" / "resources.yaml"
 PROTECTED_STAGE = "prod"
@@ -56,12 +59,12 @@ def dump(template: Template) -> str:
 
 
 def for_stage(template: Template, stage: str) -> Template:
-    """Return the template for a stage: only prod protects its data from deletion."""
-    return template if stage == PROTECTED_STAGE else make_disposable(template)
+    """Return the template for a stage.
 
-
-def make_disposable(template: Template) -> Template:
-    """Return the template without deletion protection, versions and retention of its data."""
+    Only prod has deletion protection, versions and retention of its data.
+    """
+    if stage == PROTECTED_STAGE:
+        return template
     resources = {
         name: _make_disposable(resource) for name, resource in template["Resources"].items()
     }
@@ -99,6 +102,41 @@ def extract_standalone(template: Template) -> Template:
         "Resources": parts,
         "Outputs": outputs,
     }
+
+
+def decide(template: Mapping[str, Any], truths: Truths) -> Template:
+    """Return a template in which these conditions are decided, and no longer named."""
+    kept = {name: part for name, part in template["Conditions"].items() if name not in truths}
+    return {
+        **choose({name: part for name, part in template.items() if name != "Conditions"}, truths),
+        "Conditions": kept,
+    }
+
+
+def choose(value: Any, truths: Truths) -> Any:
+    """Return a part of a template without the parts whose condition is false."""
+    match value:
+        case {"Fn::If": [str(name), then, otherwise]} if name in truths:
+            return choose(then if truths[name] else otherwise, truths)
+        case {"Fn::If": [str(name), *branches]}:
+            return {"Fn::If": [name, *(choose(branch, truths) for branch in branches)]}
+        case dict():
+            return {
+                name: chosen
+                for name, part in value.items()
+                if not (name == "Condition" and isinstance(part, str) and part in truths)
+                if _is_kept(part, truths) and (chosen := choose(part, truths)) != NO_VALUE
+            }
+        case list():
+            chosen_parts = (choose(part, truths) for part in value if _is_kept(part, truths))
+            return [part for part in chosen_parts if part != NO_VALUE]
+    return value
+
+
+def _is_kept(part: Any, truths: Truths) -> bool:
+    """Return whether a part has no condition, or none that is false."""
+    condition = part.get("Condition") if isinstance(part, dict) else None
+    return not isinstance(condition, str) or truths.get(condition, True)
 
 
 def names_in(value: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
@@ -111,6 +112,18 @@ def raising(*failures: Exception | None) -> Callable[[object], None]:
         failure = next(left, None)
         if failure is not None:
             raise failure
+
+    return step
+
+
+def refusing(
+    *partitions: str, failure: Exception | None = None
+) -> Callable[[Sequence[Write]], None]:
+    """Return a step that fails every write to some partitions."""
+
+    def step(writes: Sequence[Write]) -> None:
+        if any(write.key.pk in partitions for write in writes):
+            raise failure or StorageRefusedError("no right")
 
     return step
 

@@ -27,7 +27,6 @@ from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import (
     Ledger,
     NonceReusedError,
@@ -37,6 +36,7 @@ from chalicelib.wallets.ledger import (
     UnknownWalletError,
 )
 from chalicelib.wallets.wallet import (
+    MAX_BALANCE,
     Entry,
     Posting,
     PostingKind,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy import template
-from deploy.conditions import ALL_FEATURES, Template, decide
+from deploy.template import ALL_FEATURES, Template, decide
 
 QUEUES = ("ViewsQueue", "DeliveryQueue", "DistributionQueue")
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi"

@@ -11,28 +11,23 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from chalicelib.storage.errors import StorageRefusedError
-from chalicelib.storage.items import Item, Key, Value, check_value
+from chalicelib.storage.items import Item, Key, Value
 
 WHOLE = re.compile(r"-?\d+")
 AttributeValue: TypeAlias = dict[str, Any]
 
 
 def encode(value: Value) -> AttributeValue:
-    """Encode a value in the wire form. Raises `StorageRefusedError` if a table can't store it."""
-    check_value(value)
-    return _encode(value)
-
-
-def _encode(value: Value) -> AttributeValue:
+    """Encode a value that was checked (`items.check_value`) in the wire form."""
     match value:
         case str():
             return {"S": value}
         case int():
             return {"N": str(value)}
         case list():
-            return {"L": [_encode(part) for part in value]}
+            return {"L": [encode(part) for part in value]}
         case dict():
-            return {"M": {name: _encode(part) for name, part in value.items()}}
+            return {"M": {name: encode(part) for name, part in value.items()}}
 
 
 def decode(value: Mapping[str, Any]) -> Value:

@@ -1,4 +1,4 @@
-"""botocore's clients of AWS: for the archive, and for an operator's commands.
+"""botocore's clients of AWS, for the archive in S3 and for an operator's commands.
 
 Lambda functions use `json_client` for DynamoDB and SQS. An operator has profiles, which it does not
 read. boto3 creates the same clients, but takes longer.
@@ -7,10 +7,14 @@ read. boto3 creates the same clients, but takes longer.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from botocore.config import Config
 from botocore.session import get_session
+
+from chalicelib.aws.errors import translate_errors
+from chalicelib.storage.ports import check_object_name
+from chalicelib.storage.retry import Retry
 
 CONFIG = Config(
     # DynamoDB and SQS answer within milliseconds, and a badge can't wait longer than this.
@@ -32,3 +36,27 @@ _session = cache(get_session)
 def aws_client(service: str, config: Config | None = CONFIG) -> Any:
     """Return a new client of a service, of botocore's defaults without a `config`."""
     return _session().create_client(service, config=config)
+
+
+class S3Client(Protocol):
+    """The part of boto3's client that is used."""
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> object:  # noqa: N803
+        """Call S3's PutObject."""
+
+
+class S3Archive:
+    """A `ports.Archive` in one bucket. S3 stores an object completely or not at all."""
+
+    def __init__(self, client: S3Client, bucket: str, retry: Retry | None = None) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._retry = retry or Retry()
+
+    def put(self, name: str, body: bytes) -> None:
+        check_object_name(name)
+        self._retry.call(lambda: self._put_once(name, body))
+
+    def _put_once(self, name: str, body: bytes) -> None:
+        with translate_errors():
+            self._client.put_object(Bucket=self._bucket, Key=name, Body=body)

@@ -8,9 +8,8 @@ an SQS event source" and "Configuring partial batch response with DynamoDB and L
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from chalice.app import Blueprint, CloudWatchEvent, DynamoDBEvent, SQSEvent
 
@@ -19,6 +18,7 @@ from chalicelib.aws.resources import connect, current
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
+    from chalicelib.api import ProcessResources
     from chalicelib.aws import stream_records
     from chalicelib.counting import consumers as views
     from chalicelib.counting import view
@@ -33,6 +33,7 @@ else:
     views, view = lazy("chalicelib.counting.consumers"), lazy("chalicelib.counting.view")
     archive = lazy("chalicelib.wallets.archive")
 
+Value = TypeVar("Value", bound=Hashable)
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
 
 VIEWS_QUEUE = os.environ.get("VIEWS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-views")
@@ -72,9 +73,7 @@ connect(*OF_VIEWS)
 )
 def put_views(batch: SQSEvent) -> PartialBatchResponse:
     """Store the views that requests enqueued."""
-    telemetry.begin("put_views", batch.context)
-    store = partial(views.store_views, resources=current())
-    return _deliver_again(messages.handle_messages(_bodies(batch), view.View.from_message, store))
+    return _handle("put_views", batch, view.View.from_message, views.store_views)
 
 
 @blueprint.on_dynamodb_record(
@@ -111,9 +110,7 @@ def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
 )
 def distribute_events(batch: SQSEvent) -> PartialBatchResponse:
     """Enqueue swept events, each for its time."""
-    telemetry.begin("distribute_events", batch.context)
-    distribute = partial(events.distribute, resources=current())
-    return _deliver_again(messages.handle_messages(_bodies(batch), sweep.group_in, distribute))
+    return _handle("distribute_events", batch, sweep.group_in, events.distribute)
 
 
 @blueprint.on_sqs_message(
@@ -121,9 +118,7 @@ def distribute_events(batch: SQSEvent) -> PartialBatchResponse:
 )
 def deliver_events(batch: SQSEvent) -> PartialBatchResponse:
     """Deliver the events that are due."""
-    telemetry.begin("deliver_events", batch.context)
-    deliver = partial(events.deliver, resources=current())
-    return _deliver_again(messages.handle_messages(_bodies(batch), event.event_id_in, deliver))
+    return _handle("deliver_events", batch, event.event_id_in, events.deliver)
 
 
 @blueprint.on_dynamodb_record(
@@ -148,9 +143,18 @@ def archive_entries(batch: DynamoDBEvent) -> PartialBatchResponse:
     return _deliver_again_from(record for record, removal in removals if removal in failed)
 
 
-def _bodies(batch: SQSEvent) -> dict[str, object]:
-    """Return the bodies of messages by the ids of the messages."""
-    return {record["messageId"]: record.get("body") for record in batch.to_dict()["Records"]}
+def _handle(
+    name: str,
+    batch: SQSEvent,
+    parse: Callable[[object], Value],
+    consume: Callable[[list[Value], ProcessResources], Collection[Value]],
+) -> PartialBatchResponse:
+    """Handle the messages of a queue by a consumer, which returns those to deliver again."""
+    telemetry.begin(name, batch.context)
+    bodies = {record["messageId"]: record.get("body") for record in batch.to_dict()["Records"]}
+    resources = current()
+    failed = messages.handle_messages(bodies, parse, lambda values: consume(values, resources))
+    return _deliver_again(failed)
 
 
 def _deliver_again(identifiers: Iterable[str]) -> PartialBatchResponse:

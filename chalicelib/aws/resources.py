@@ -22,7 +22,7 @@ from chalicelib.settings import Feature, Settings, SettingsError, required
 
 if TYPE_CHECKING:
     from chalicelib.api import ProcessResources
-    from chalicelib.aws import clients, dynamodb, json_client, s3, sqs
+    from chalicelib.aws import clients, dynamodb, json_client, sqs
     from chalicelib.events import claims, webhook_schedule
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks import sender
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
     clients, dynamodb = lazy("chalicelib.aws.clients"), lazy("chalicelib.aws.dynamodb")
     json_client = lazy("chalicelib.aws.json_client")
-    s3, sqs = lazy("chalicelib.aws.s3"), lazy("chalicelib.aws.sqs")
+    sqs = lazy("chalicelib.aws.sqs")
     claims = lazy("chalicelib.events.claims")
     sender = lazy("chalicelib.events.webhooks.sender")
     fetching = lazy("chalicelib.outgoing.fetching")
@@ -120,7 +120,7 @@ class AwsResources:
     def archive(self) -> Archive:
         bucket = self.settings.archive_bucket
         required("ARCHIVE_BUCKET", bucket, "the name of an S3 bucket")
-        return s3.S3Archive(clients.aws_client("s3"), bucket)
+        return clients.S3Archive(clients.aws_client("s3"), bucket)
 
     def event_queue(self, name: str) -> Queue | None:
         url = self.settings.event_queues.get(name)

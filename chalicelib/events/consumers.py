@@ -1,10 +1,12 @@
-"""The consumers of events: they sweep, distribute and deliver."""
+"""The consumers of events: they sweep, distribute and deliver, and the targets of deliveries."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
@@ -13,9 +15,14 @@ from chalicelib.events.delivery import EndedAttempt, EventDelivery
 from chalicelib.events.event import DeliveryResult, Event, TargetKind
 from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import SweepResult, SweptGroup
-from chalicelib.events.targets import TargetSender
+from chalicelib.outgoing.webhooks import NO_SECRET
+from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Queue
 from chalicelib.units import to_milliseconds
+
+if TYPE_CHECKING:
+    from chalicelib.events.webhooks.sender import Sender
 
 Result = TypeVar("Result")
 
@@ -135,3 +142,52 @@ class DeliveryTask:
             self.is_done = True
             return result
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSender:
+    """The sender of events to their targets; a failure is part of the result, never raised.
+
+    `sender` returns the sender of webhooks, or None without a secret to sign them with. It is
+    called only for a POST, so that a malformed setting fails no other event.
+    """
+
+    queue: Callable[[str], Queue | None]
+    sender: Callable[[], Sender | None]
+
+    def __call__(self, event: Event) -> DeliveryResult:
+        match event.target.kind:
+            case TargetKind.URL:
+                return self._post(event)
+            case TargetKind.QUEUE:
+                return self._enqueue(event)
+            case TargetKind.LOG:
+                return self._log(event)
+
+    def _post(self, event: Event) -> DeliveryResult:
+        try:
+            sender = self.sender()
+        except SettingsError as wrong:
+            return DeliveryResult(error=f"nothing can be sent: {wrong}")
+        if sender is None:
+            return DeliveryResult(error=NO_SECRET)
+        return sender.post(event.target.address, event.event_id, _body(event).encode())
+
+    def _enqueue(self, event: Event) -> DeliveryResult:
+        queue = self.queue(event.target.address)
+        if queue is None:
+            return DeliveryResult(error=f"EVENT_QUEUES has no queue {event.target.address}")
+        try:
+            queue.send(_body(event))
+        except StorageError as error:
+            return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
+        return DeliveryResult()
+
+    def _log(self, event: Event) -> DeliveryResult:
+        payload = json.loads(event.payload or "null")
+        telemetry.event(logging.INFO, "event_logged", event_id=event.event_id, payload=payload)
+        return DeliveryResult()
+
+
+def _body(event: Event) -> str:
+    return event.payload or json.dumps({"id": event.event_id})

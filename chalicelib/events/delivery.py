@@ -84,7 +84,7 @@ class EventDelivery:
             enqueue_soon([replace(event, next_at=later)], self.queue, now)
             return None
         if event.tries - event.round > len(self.schedule):
-            self._give_up(event, now)
+            self._end(event, Status.ERROR, now)  # its worker died during the last attempt
             return None
         return self._claim(event, now)
 
@@ -149,10 +149,6 @@ class EventDelivery:
         else:
             # The event's own time is the earliest: the clock may be set back during the delivery.
             self._try_again(event, max(event.at, ended + self._wait(event, result)), ended)
-
-    def _give_up(self, event: Event, now: Milliseconds) -> None:
-        """Give up an event whose worker died during the last attempt."""
-        self._end(event, Status.ERROR, now)
 
     def _end(self, event: Event, status: Status, now: Milliseconds) -> bool:
         values: dict[str, Value] = {

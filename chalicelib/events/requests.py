@@ -36,6 +36,7 @@ MAX_SECONDS = 10**11
 """Larger numbers of seconds are replaced by this one, which is too far ahead as well."""
 ISO = "give a time with its zone, such as 2026-11-21T10:00:00Z"
 SINCE_1970 = "give seconds since 1970, such as 1767225600 or 1767225600.5"
+WHOLE = "give a whole number from 0"
 UTF_8 = {"utf-8", "us-ascii"}
 
 
@@ -72,20 +73,24 @@ def _at(given: object) -> Milliseconds:
     return _seconds(given, f"{ISO}, or seconds since 1970")
 
 
+def _number(given: object, wanted: str) -> float:
+    """Return a number from 0."""
+    if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
+        return given
+    raise ValueError(wanted)
+
+
 def _seconds(given: object, wanted: str = "give seconds, from 0") -> Milliseconds:
     """Parse seconds from 0, which may have a fraction."""
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (number and given >= 0):  # type: ignore[operator]
-        raise ValueError(wanted)
-    return _milliseconds(given)  # type: ignore[arg-type]
+    return _milliseconds(_number(given, wanted))
 
 
 def _part(given: object) -> int:
     """Return a whole number from 0; `1.0` is one, as in JSON Schema."""
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (number and given >= 0 and given == given // 1):  # type: ignore[operator]
-        raise ValueError("give a whole number from 0")
-    return int(min(given, MAX_SECONDS))
+    number = _number(given, WHOLE)
+    if number != number // 1:
+        raise ValueError(WHOLE)
+    return int(min(number, MAX_SECONDS))
 
 
 def _payload(given: object) -> str:

@@ -158,10 +158,8 @@ class HttpClient:
         match failure:
             case TimeoutError():
                 return f"no response within {self.seconds:g} s"
-            case ssl.SSLCertVerificationError():
-                return f"the certificate is not accepted: {failure.verify_message}"
             case ssl.SSLError():
-                return f"TLS failed: {failure.reason or 'no reason given'}"
+                return tls.describe(failure)
             case ConnectionRefusedError():
                 return "the connection was refused"
             case ConnectionError():
@@ -172,14 +170,11 @@ class HttpClient:
 
 def _connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> socket.socket:
     """Connect to the first address that accepts; each has an equal share of the time left."""
-    tried = addresses[:MAX_ADDRESSES]
-    for left, address in zip(range(len(tried), 0, -1), tried, strict=True):
-        try:
+    *others, last = addresses[:MAX_ADDRESSES]
+    for left, address in zip(range(len(others) + 1, 1, -1), others, strict=True):
+        with suppress(OSError):
             return _dial(address, port, deadline.seconds_left() / left)
-        except OSError:
-            if left == 1:
-                raise
-    raise UnreachableError("the name has no address")
+    return _dial(last, port, deadline.seconds_left())
 
 
 def _dial(address: Address, port: int, seconds: Seconds) -> socket.socket:

@@ -15,9 +15,8 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cached_property
 from typing import Any, Protocol
 
 from chalicelib import telemetry
@@ -37,7 +36,7 @@ SEQUENCE_DIGITS = 40
 """Digits of the sequence number in a name, as many as the longest number of a stream has."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class EntryRemoval:
     """The removal of one entry from the journal of a wallet.
 
@@ -45,9 +44,9 @@ class EntryRemoval:
     """
 
     sequence: int
-    wallet_id: str = field(compare=False)
-    entry: Entry = field(compare=False)
-    removed_at: Seconds = field(default=0.0, compare=False)
+    wallet_id: str
+    entry: Entry
+    removed_at: Seconds = 0.0
 
     @classmethod
     def of(cls, item: Item, sequence: int, removed_at: Seconds) -> EntryRemoval:
@@ -89,65 +88,38 @@ class EntryRemoval:
 
 
 @dataclass(frozen=True)
-class EntryBatch:
-    """The entries of one day that are archived as one object, in the order of their removals."""
+class ArchiveObject:
+    """An object of the archive: its name, which depends on its lines, and the compressed lines."""
 
-    day: date
-    removals: tuple[EntryRemoval, ...]
+    name: str
+    body: bytes
 
-    @property
-    def name(self) -> str:
-        """Return the name of the object: its first sequence number and a digest of its content."""
-        first = f"{self.removals[0].sequence:0{SEQUENCE_DIGITS}}"
-        return f"{PREFIX}/{self.day:%Y/%m/%d}/{first}-{_digest(self._text)}.jsonl.gz"
+    @classmethod
+    def of(cls, place: str, lines: Iterable[str]) -> ArchiveObject:
+        """Compress lines without a time in the header: the same lines make the same bytes."""
+        text = "".join(f"{line}\n" for line in lines).encode()
+        digest = hashlib.sha256(text).hexdigest()[:DIGEST_DIGITS]
+        return cls(f"{PREFIX}/{place}{digest}.jsonl.gz", gzip.compress(text, mtime=0))
 
-    @property
-    def body(self) -> bytes:
-        return _compress(self._text)
+    @classmethod
+    def of_entries(cls, batch: Sequence[EntryRemoval]) -> ArchiveObject:
+        """Return the object of a day's entries, which are in the order of their removals."""
+        first = batch[0]
+        place = f"{first.time:%Y/%m/%d}/{first.sequence:0{SEQUENCE_DIGITS}}-"
+        return cls.of(place, (removal.line for removal in batch))
 
-    @cached_property
-    def _text(self) -> bytes:
-        return _text(removal.line for removal in self.removals)
-
-
-@dataclass(frozen=True)
-class MalformedRecords:
-    """The records of removals that can't be read, archived unchanged: each may be an entry."""
-
-    records: tuple[Mapping[str, Any], ...]
-
-    @property
-    def name(self) -> str:
-        return f"{PREFIX}/malformed/{_digest(self._text)}.jsonl.gz"
-
-    @property
-    def body(self) -> bytes:
-        return _compress(self._text)
-
-    @cached_property
-    def _text(self) -> bytes:
-        return _text(json.dumps(record, sort_keys=True) for record in self.records)
+    @classmethod
+    def of_malformed(cls, records: Iterable[Mapping[str, Any]]) -> ArchiveObject:
+        """Return the object of records that can't be read, unchanged: each may be an entry."""
+        return cls.of("malformed/", (json.dumps(record, sort_keys=True) for record in records))
 
 
-def _text(lines: Iterable[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:DIGEST_DIGITS]
-
-
-def _compress(text: bytes) -> bytes:
-    """Compress a text without a time in the header: the same lines make the same bytes."""
-    return gzip.compress(text, mtime=0)
-
-
-def batches(removals: Iterable[EntryRemoval]) -> list[EntryBatch]:
-    """Return the objects to archive, one for each day."""
+def batches(removals: Iterable[EntryRemoval]) -> list[list[EntryRemoval]]:
+    """Return the removals of each day (UTC), in their order: each batch becomes one object."""
     days: defaultdict[date, list[EntryRemoval]] = defaultdict(list)
-    for removal in sorted(removals):
+    for removal in sorted(removals, key=lambda one: one.sequence):
         days[removal.time.date()].append(removal)
-    return [EntryBatch(day, tuple(found)) for day, found in sorted(days.items())]
+    return [days[day] for day in sorted(days)]
 
 
 class ArchiveResources(Resources, Protocol):
@@ -169,7 +141,7 @@ def archive_entries(
         removal
         for batch in batches(removals)
         if not _is_archived(batch, resources)
-        for removal in batch.removals
+        for removal in batch
     ]
     telemetry.count(
         entries_archived=len(removals) - len(failed),
@@ -181,16 +153,17 @@ def archive_entries(
 def archive_malformed(records: Sequence[Mapping[str, Any]], resources: ArchiveResources) -> None:
     """Archive records that can't be read. Raises `StorageError`."""
     if records:
-        malformed = MalformedRecords(tuple(records))
+        malformed = ArchiveObject.of_malformed(records)
         resources.archive.put(malformed.name, malformed.body)
 
 
-def _is_archived(batch: EntryBatch, resources: ArchiveResources) -> bool:
+def _is_archived(batch: Sequence[EntryRemoval], resources: ArchiveResources) -> bool:
+    archived = ArchiveObject.of_entries(batch)
     try:
-        resources.archive.put(batch.name, batch.body)
+        resources.archive.put(archived.name, archived.body)
     except StorageError as failure:
         telemetry.event(
-            logging.WARNING, "entries_not_archived", object=batch.name, reason=str(failure)
+            logging.WARNING, "entries_not_archived", object=archived.name, reason=str(failure)
         )
         return False
     return True

@@ -5,15 +5,15 @@ from __future__ import annotations
 from chalicelib.badges.description import badge_operations
 from chalicelib.http.fields import Field, array, enum, record, schema, string
 from chalicelib.http.openapi import MOMENT, Operation, Refusal, Section, body_of, schema_of, success
-from chalicelib.wallets import amounts, journal, requests, serializers
+from chalicelib.wallets import journal, requests, serializers
 from chalicelib.wallets.ledger import NonceReusedError, SameWalletError, UnknownWalletError
 from chalicelib.wallets.opening import HasWalletError, Wallet
-from chalicelib.wallets.requests import AMOUNT, NONCE_TEXT, UP_TO_MAX, USER_ID
+from chalicelib.wallets.requests import AMOUNT, AMOUNT_TEXT, NONCE_TEXT, UP_TO_MAX, USER_ID
 from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Posting, PostingKind, PostingOutcome
 
 WALLET_ID = schema("WalletId", string(ID), "A ULID.")
 TRANSACTION_ID = schema("TransactionId", string(ID))
-MILLIONTHS = schema("Millionths", string(f"(0|{amounts.AMOUNT.pattern})"), UP_TO_MAX)
+MILLIONTHS = schema("Millionths", string(f"(0|{AMOUNT_TEXT.pattern})"), UP_TO_MAX)
 SHOWN = {"badge": schema_of(requests.WalletChangeBody.fields["badge"])}
 BALANCE_FIELDS = {"id": WALLET_ID, "balance": MILLIONTHS}
 BALANCE = record("Balance", BALANCE_FIELDS)

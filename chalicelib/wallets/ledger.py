@@ -25,8 +25,7 @@ from chalicelib.storage.writes import Check, ConditionFailedError, Put, Update, 
 from chalicelib.ulids import from_number, to_number
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MAX_BALANCE
-from chalicelib.wallets.wallet import Entry, Posting, PostingOutcome, PostingResult
+from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting, PostingOutcome, PostingResult
 
 MAX_WRITES = 10
 """The number of writes of one posting before the caller is asked to try again.

@@ -7,13 +7,13 @@ from typing import Any
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import PLAIN, Look
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from chalicelib.wallets import amounts
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, PostingKind
 
 LABEL = "balance"
 COLOR = "blue"
+MILLIONTHS = 1_000_000
 
 
 def balance(wallet: Wallet) -> dict[str, Any]:
@@ -55,4 +55,10 @@ def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
 
 def badge(wallet: Wallet, options: Look = PLAIN) -> Badge:
     """Return the balance in units as a badge."""
-    return Badge.of(LABEL, amounts.units(wallet.balance), COLOR, options)
+    return Badge.of(LABEL, units(wallet.balance), COLOR, options)
+
+
+def units(amount: int) -> str:
+    """Format an amount in units, for people: 12.5 for 12,500,000 millionths."""
+    whole, rest = divmod(amount, MILLIONTHS)
+    return f"{whole:,}" + f".{rest:06}".rstrip("0").rstrip(".")

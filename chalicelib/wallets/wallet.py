@@ -21,6 +21,8 @@ SORT = "WALLET"
 ENTRY = "TX#"
 NONCE = "NONCE#"
 ID = ulids.CANONICAL
+MAX_BALANCE = 2**63 - 1
+"""The largest amount and the largest balance, in millionths of the unit of currency."""
 HOT_SECONDS = 2 * 86_400
 """The time that an entry is kept in the table."""
 

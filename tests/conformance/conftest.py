@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from chalicelib.aws.clients import aws_client
+from chalicelib.aws.clients import S3Archive, aws_client
 from chalicelib.aws.connections import Connections
 from chalicelib.aws.json_client import endpoint_of, json_client
-from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
 from simulation.aws_table import endpoint_client, moto_client, new_table

@@ -40,9 +40,7 @@ def test_pages_of_due_items_omit_and_repeat_none(table: Table) -> None:
     assert len(seen) == 23
 
 
-def test_pages_of_items_due_at_one_moment_omit_and_repeat_none(
-    table: Table,
-) -> None:
+def test_pages_of_items_due_at_one_moment_omit_and_repeat_none(table: Table) -> None:
     """Each partition has two items. Sort keys are in the reverse order of partition keys."""
     stored = [Key(f"p{place // 2}", f"s{9 - place}") for place in range(8)]
     table.write(*(Put({"PK": pk, "SK": sk, "batch": "one", "due": 5}) for pk, sk in stored))

@@ -35,13 +35,6 @@ def test_an_item_is_returned_as_it_was_put(table: Table) -> None:
     assert table.get(KEY) == stored
 
 
-def test_numbers_are_returned_as_int(table: Table) -> None:
-    table.write(Put(item("USER", n=3)))
-    found = table.get(KEY)
-    assert found is not None
-    assert type(found["n"]) is int
-
-
 def test_a_key_without_an_item_returns_none(table: Table) -> None:
     assert table.get(KEY) is None
 

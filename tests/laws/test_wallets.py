@@ -23,9 +23,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.wallets import opening
-from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import Ledger
-from chalicelib.wallets.wallet import Posting, PostingResult, nonce
+from chalicelib.wallets.wallet import MAX_BALANCE, Posting, PostingResult, nonce
 from simulation.aws_table import moto_table
 from simulation.faults import Fault
 from simulation.tables import sqlite_table

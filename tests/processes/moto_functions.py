@@ -18,9 +18,8 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import consumers, get_views, resources
-from chalicelib.aws.clients import aws_client
+from chalicelib.aws.clients import S3Archive, aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.counting import keys
 from chalicelib.counting.bans import TimedBans

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from deploy.completion import FUNCTIONS as OF_CHALICE
-from deploy.conditions import ALL_FEATURES, choose
 from deploy.http_api import APART
 from deploy.stage import Folder
+from deploy.template import ALL_FEATURES, choose
 
 FUNCTIONS = [*OF_CHALICE, *APART.values()]
 Right: TypeAlias = tuple[str, str]

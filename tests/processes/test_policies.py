@@ -29,8 +29,8 @@ from chalicelib.storage.writes import Put, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS as OF_CHALICE
-from deploy.conditions import ALL_FEATURES
 from deploy.stage import Folder
+from deploy.template import ALL_FEATURES
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from tests.processes.moto_functions import (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.version import VERSION
+from chalicelib import VERSION
 from deploy import bytecode, release, release_checks
-from deploy.release_checks import ReleaseError
+from deploy.package import PackagingError, run
 from simulation.environment import ROOT
 from tests.processes.offline_pip import WHEELS
 
@@ -32,8 +32,8 @@ def test_the_sdist_has_the_same_bytes_from_every_clone(sdists: list[Path]) -> No
 
 def test_the_sdist_has_all_committed_files_their_time_and_no_user(sdists: list[Path]) -> None:
     clone = sdists[0].parents[1] / "sources"
-    committed = release_checks.run(["git", "ls-files"], clone, os.environ).split()
-    time = int(release_checks.run(["git", "log", "-1", "--format=%ct"], clone, os.environ))
+    committed = run(["git", "ls-files"], clone, os.environ).split()
+    time = int(run(["git", "log", "-1", "--format=%ct"], clone, os.environ))
     with tarfile.open(sdists[0]) as sdist:
         members = sdist.getmembers()
     names = {member.name.partition("/")[2] for member in members}
@@ -53,5 +53,5 @@ def test_the_zip_has_every_handler_of_its_template_and_no_other(
     release_checks.import_handlers(package, stack, python)
     other = tmp_path / "stack.yaml"
     other.write_text(stack.read_text().replace("get_views.handler", "gone.handler"))
-    with pytest.raises(ReleaseError, match=r"No module named 'chalicelib\.aws\.gone'"):
+    with pytest.raises(PackagingError, match=r"No module named 'chalicelib\.aws\.gone'"):
         release_checks.import_handlers(package, other, python)

@@ -19,8 +19,8 @@ from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Settings
 from chalicelib.wallets import archive as archive_module
 from deploy import template
-from deploy.conditions import ALL_FEATURES, choose
 from deploy.stage import Folder
+from deploy.template import ALL_FEATURES, choose
 from tests.processes.translated import FUNCTIONS, Resources, made_with, of_type, resources_of
 from vumi.operate.installations.stack import DELIVERY_SECONDS
 

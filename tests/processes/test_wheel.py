@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from chalicelib.version import VERSION
+from chalicelib import VERSION
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 from tests.processes import offline_pip
 from tests.processes.programs import succeed

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from deploy.completion import FUNCTIONS as OF_CHALICE
-from deploy.conditions import ALL_FEATURES, decide
 from deploy.http_api import APART
+from deploy.template import ALL_FEATURES, decide
 
 FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()}}
 """The resource of each function, by its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,6 +66,22 @@ class Answer:
         """Return the fields of an error other than its code and message."""
         error = self.body["error"]
         return {name: error[name] for name in error.keys() - {"code", "message"}}
+
+
+def read_badge(
+    ask: Callable[[str], Answer], path: str, query: str = ""
+) -> tuple[str, str, str, bool]:
+    """Return a badge's label, message, colour and error flag; check its status and headers."""
+    said, drawn = (ask(f"{path}{form}{query}") for form in ("", ".svg"))
+    for answer, kind in ((said, "application/json"), (drawn, "image/svg+xml;charset=utf-8")):
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == kind
+        assert answer.headers["Cache-Control"].startswith("max-age=0, no-cache, no-store")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    badge = said.body
+    assert drawn.text.startswith("<svg")
+    assert badge["message"] in drawn.text
+    return badge["label"], badge["message"], badge["color"], badge.get("isError", False)
 
 
 def ask(  # noqa: PLR0913  what a request has

@@ -14,12 +14,11 @@ from importlib import import_module
 
 import click
 
-from chalicelib import telemetry
+from chalicelib import VERSION, telemetry
 from chalicelib.http.errors import ClientError
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
-from chalicelib.version import VERSION
 from vumi.cli import styles
 from vumi.cli.options import Invocation, setting
 from vumi.errors import ReportedError

@@ -12,14 +12,13 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
-from chalicelib import telemetry
+from chalicelib import VERSION, telemetry
 from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.limits import Action
 from chalicelib.units import Seconds
-from chalicelib.version import VERSION
 from vumi.metrics.families import CONTENT_TYPE, Family, render
 from vumi.metrics.requests import CommitMetrics, RequestMetrics
 from vumi.metrics.totals import LogEvents, Totals

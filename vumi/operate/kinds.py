@@ -25,8 +25,7 @@ from chalicelib.settings import DIGEST
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.ulids import milliseconds
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MAX_BALANCE
-from chalicelib.wallets.wallet import Entry, PostingOutcome
+from chalicelib.wallets.wallet import MAX_BALANCE, Entry, PostingOutcome
 from vumi.errors import ReportedError, plural
 from vumi.tokens import NAME, StoredToken
 

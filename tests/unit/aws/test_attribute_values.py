@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.aws.attribute_values import decode, decode_item, encode, encode_item
+from chalicelib.aws.attribute_values import decode, encode
 from chalicelib.storage.errors import StorageRefusedError
-from chalicelib.storage.items import Item, Value
+from chalicelib.storage.items import Value
 
 NUMBERS = st.integers(min_value=-(10**38) + 1, max_value=10**38 - 1)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -27,31 +26,9 @@ def test_a_value_is_decoded_unchanged(value: Value) -> None:
     assert decode(encode(value)) == value
 
 
-@given(st.dictionaries(st.text(min_size=1), VALUES))
-def test_an_item_is_decoded_unchanged(item: Item) -> None:
-    assert decode_item(encode_item(item)) == item
-
-
 @given(VALUES)
 def test_the_wire_form_equals_that_of_boto3(value: Value) -> None:
     assert encode(value) == TypeSerializer().serialize(value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, True, False, 1.0, float("nan"), Decimal(1), b"x", (1,), {1}, frozenset({"x"}), object()],
-)
-def test_an_unsupported_value_is_refused_at_any_depth(value: Any) -> None:
-    holders: list[Any] = [value, [value], {"name": value}, {"name": ["x", {"deep": value}]}]
-    for holder in holders:
-        with pytest.raises(StorageRefusedError, match="a table holds str, int, lists and maps"):
-            encode(holder)
-
-
-def test_a_map_with_keys_that_are_not_texts_is_refused() -> None:
-    numbered: Any = {1: "x"}
-    with pytest.raises(StorageRefusedError, match="keys of a map are texts, not 1"):
-        encode([numbered])
 
 
 @pytest.mark.parametrize(

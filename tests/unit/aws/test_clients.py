@@ -1,12 +1,84 @@
-"""The clients of AWS: they leave retries to `Retry` and checks to the services."""
+"""The queue on SQS, the archive on S3 and their clients: retries are left to `Retry`."""
 
 from __future__ import annotations
 
-import pytest
-from botocore.exceptions import ClientError
-from moto import mock_aws
+from typing import cast
 
-from chalicelib.aws.clients import aws_client
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
+from moto import mock_aws
+from types_boto3_sqs import SQSClient
+
+from chalicelib.aws.clients import S3Archive, aws_client
+from chalicelib.aws.sqs import SqsQueue
+from chalicelib.storage.errors import StorageRefusedError
+from simulation.aws_clients import FakeClient, client_error, script
+from simulation.clocks import FakeTime
+
+URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
+SENT = {"MessageId": "1"}
+
+
+def queue(client: FakeClient, time: FakeTime | None = None) -> SqsQueue:
+    return SqsQueue(cast("SQSClient", client), URL, (time or FakeTime()).retry(attempts=3))
+
+
+@pytest.mark.parametrize("delay", [0, 1, 900])
+def test_a_message_is_sent_once_with_its_delay(delay: int) -> None:
+    client = script(SENT)
+    queue(client).send("body", delay=delay)
+    request = {"QueueUrl": URL, "MessageBody": "body", "DelaySeconds": delay}
+    assert client.calls == [("send_message", request)]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        client_error("AWS.SimpleQueueService.RequestThrottled"),
+        ReadTimeoutError(endpoint_url=URL),
+    ],
+)
+def test_a_temporary_fault_is_retried_after_a_wait(fault: Exception) -> None:
+    client, time = script(fault, fault, SENT), FakeTime()
+    queue(client, time).send("body", delay=5)
+    assert client.requests == [client.requests[0]] * 3
+    assert time.slept == [0.05, 0.1]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        client_error("AWS.SimpleQueueService.NonExistentQueue"),
+        NoCredentialsError(),
+    ],
+)
+def test_a_permanent_fault_is_refused_immediately(fault: Exception) -> None:
+    client, time = script(fault), FakeTime()
+    with pytest.raises(StorageRefusedError):
+        queue(client, time).send("body")
+    assert (len(client.calls), time.slept) == (1, [])
+
+
+SLOW_DOWN = client_error("SlowDown", 503)
+
+
+def test_a_put_that_s3_throttles_is_retried() -> None:
+    client = script(SLOW_DOWN, client_error("InternalError", 500), {})
+    S3Archive(client, "bucket", FakeTime().retry()).put("a/b", b"whole")
+    assert (
+        client.calls == [("put_object", {"Bucket": "bucket", "Key": "a/b", "Body": b"whole"})] * 3
+    )
+
+
+@pytest.mark.parametrize(("code", "status"), [("NoSuchBucket", 404), ("AccessDenied", 403)])
+def test_a_missing_or_closed_bucket_is_refused_immediately(code: str, status: int) -> None:
+    client = script(client_error(code, status))
+    with pytest.raises(StorageRefusedError, match=code):
+        S3Archive(client, "bucket", FakeTime().retry()).put("a", b"")
+    assert len(client.calls) == 1
+
+
+# ---- the clients of botocore
 
 
 @pytest.mark.parametrize("service", ["dynamodb", "s3", "sqs"])

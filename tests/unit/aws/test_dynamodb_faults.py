@@ -24,12 +24,6 @@ NAME = "vu-mi"
 KEY = Key("USER#octocat", "USER")
 WIRE_KEY = {"PK": {"S": "USER#octocat"}, "SK": {"S": "USER"}}
 THROTTLED = client_error("ProvisionedThroughputExceededException")
-UNSUPPORTED_VALUE: Any = 1.5
-WRONG_ITEMS: list[Item] = [
-    {"PK": "USER#octocat"},
-    {"PK": "USER#octocat", "SK": ""},
-    {"PK": "USER#octocat", "SK": "USER", "ttl": UNSUPPORTED_VALUE},
-]
 FOUND: Request = {"Item": {**WIRE_KEY, "count": {"N": "7"}}}
 OK: Request = {}
 
@@ -166,16 +160,6 @@ def test_only_the_page_that_was_throttled_is_retried() -> None:
     assert ["ExclusiveStartKey" in request for request in client.requests] == [False, True, True]
 
 
-# One write.
-
-
-def test_a_condition_that_fails_after_a_throttle_has_failed() -> None:
-    client = script(THROTTLED, client_error("ConditionalCheckFailedException", **FOUND))
-    with pytest.raises(ConditionFailedError):
-        table_on(client).write(Delete(KEY, condition=attr("x") == 1))
-    assert len(client.calls) == 2
-
-
 # Transactions.
 
 FOUR: tuple[Write, ...] = (
@@ -206,14 +190,6 @@ def test_a_conflict_or_a_throttle_hides_the_conditions(hiding: str) -> None:
     assert client.calls == [client.calls[0]] * 3
 
 
-def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
-    conflict = cancelled("None", "TransactionConflict", "None", "None")
-    client = script(conflict, cancelled("None", "ConditionalCheckFailed", "None", "None"))
-    with pytest.raises(ConditionFailedError) as raised:
-        table_on(client).write(*FOUR)
-    assert raised.value.items == {1: None}
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -228,28 +204,6 @@ def test_a_permanently_cancelled_transaction_is_refused_immediately(error: Excep
     with pytest.raises(StorageRefusedError):
         table_on(client).write(*FOUR)
     assert len(client.calls) == 1
-
-
-@pytest.mark.parametrize(
-    "writes",
-    [
-        (),
-        tuple(Put(view(place)) for place in range(101)),
-        (Put(view(1)), Delete(key_of(view(1)))),
-        (Put(view(1)), Delete(Key("", "USER"))),
-        *((Put(item),) for item in WRONG_ITEMS),
-        (Update(KEY, values={"x": UNSUPPORTED_VALUE}),),
-        (Update(KEY, defaults={"x": UNSUPPORTED_VALUE}),),
-        (Update(KEY, add={"x": UNSUPPORTED_VALUE}),),
-    ],
-)
-def test_an_unsupported_write_is_refused_before_sending(
-    writes: tuple[Write, ...],
-) -> None:
-    client = script()
-    with pytest.raises(StorageRefusedError):
-        table_on(client).write(*writes)
-    assert client.calls == []
 
 
 # Batches.
@@ -379,13 +333,6 @@ def test_in_a_refused_batch_only_the_invalid_item_is_not_stored(place: int) -> N
     singles = 25 if place < 25 else 5
     assert batches.client.operations.count("put_item") == singles
     assert batches.client.operations.count("batch_write_item") == 2
-
-
-def test_a_refused_batch_whose_items_are_all_stored_one_by_one_has_not_failed() -> None:
-    client = script(client_error("ValidationException"), OK, OK, OK)
-    table_on(client).put_all(views(3))
-    assert client.operations == ["batch_write_item", *["put_item"] * 3]
-    assert [request["Item"] for request in client.requests[1:]] == list(map(encode_item, views(3)))
 
 
 def test_an_item_throttled_while_put_alone_is_put_again() -> None:

@@ -14,28 +14,23 @@ LONGEST_MESSAGE = 80
 
 
 @pytest.mark.parametrize(
-    ("name", "color"),
-    [  # as badge-maker 6.0 draws them
+    ("written", "color"),
+    [
+        # the names of shields, as badge-maker 6.0 draws them
         ("brightgreen", "#44bb00"),
         ("blue", "#007ec6"),
         ("inactive", "#939393"),
         ("blueviolet", "#8a2be2"),
-    ],
-)
-def test_the_names_of_shields_are_its_colours(name: str, color: str) -> None:
-    assert colors.parse(name) == color
-
-
-@pytest.mark.parametrize(
-    ("name", "color"),
-    [
+        # other names are those of CSS, in any case
         ("rebeccapurple", "#663399"),
         ("yellowgreen ", "#95991a"),
         ("DarkSlateGrey", "#2f4f4f"),
+        # 3 or 6 digits with or without their sign
+        *((hexes, "#44cc11") for hexes in ("4c1", "#4c1", "4C1", "44cc11", "#44CC11", " #4c1 ")),
     ],
 )
-def test_other_names_are_those_of_css_in_any_case(name: str, color: str) -> None:
-    assert colors.parse(name) == color
+def test_a_colour_has_a_name_or_hex_digits(written: str, color: str) -> None:
+    assert colors.parse(written) == color
 
 
 def test_css_names_148_colours() -> None:
@@ -43,11 +38,6 @@ def test_css_names_148_colours() -> None:
     assert len(words) == 2 * 148
     assert set(map(len, words[1::2])) == {len("rrggbb")}
     assert all(colors.parse(hexes) == f"#{hexes}" for hexes in words[1::2])
-
-
-@pytest.mark.parametrize("written", ["4c1", "#4c1", "4C1", "44cc11", "#44CC11", " #4c1 "])
-def test_hex_is_taken_with_3_or_6_digits_with_or_without_its_sign(written: str) -> None:
-    assert colors.parse(written) == "#44cc11"
 
 
 @pytest.mark.parametrize(

@@ -244,9 +244,7 @@ def test_100_characters_of_any_kinds_stay_below_4_kb(text: str, cut: int, style:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(
-    style: str,
-) -> None:
+def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(style: str) -> None:
     short = Badge("views", "1,234", style=style, logo="kubernetes")
     long = short._replace(message="&" * 300)
     logo = logos.find("kubernetes")

@@ -254,9 +254,7 @@ def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() ->
     assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
 
 
-def test_a_view_under_an_alias_from_before_the_reset_is_not_counted(
-    table: MemoryTable,
-) -> None:
+def test_a_view_under_an_alias_from_before_the_reset_is_not_counted(table: MemoryTable) -> None:
     put_summary(table, "mona", alias=BADGE, version=1)
     put_summary(table, reset=AT_NOON + 1, version=4)
     put_views(table, AT_NOON, AT_NOON + 1, badge_id="mona")

@@ -11,9 +11,8 @@ from chalicelib.counting.storing import InBetweenError
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import NotStoredError, Table
-from chalicelib.storage.writes import Write
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, raising
+from simulation.tables import FaultyTable, raising, refusing
 from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
 from vumi.storage.table import SqliteTable
 
@@ -26,9 +25,7 @@ def live(table: Table, badge_id: str = BADGE) -> list[str]:
     return [str(item["SK"]).removeprefix(keys.VIEW) for item in items if item["SK"] != keys.SUMMARY]
 
 
-def test_a_young_view_is_an_item_of_its_own_and_its_window_has_a_marker(
-    table: SqliteTable,
-) -> None:
+def test_a_young_view_is_an_item_of_its_own_and_its_window_has_a_marker(table: SqliteTable) -> None:
     one = view(AT_NOON + 1_500)
     assert store(table, one) == {}
     place = keys.view(BADGE, one.ulid)
@@ -143,11 +140,8 @@ def test_a_badge_that_can_not_be_counted_delays_no_other(
     bad = [view(AT_NOON, place, "bad", hot=True) for place in range(2)]
     good = [view(hot=True), view(AT_NOON - 900_000), view(badge_id="young")]
 
-    def fail_the_bad(writes: Sequence[Write]) -> None:
-        if any(write.key.pk == keys.partition("bad") for write in writes):
-            raise failure
-
-    faulty = FaultyTable(table, before_write=fail_the_bad)
+    step = refusing(keys.partition("bad"), failure=failure)
+    faulty = FaultyTable(table, before_write=step)
     assert store(faulty, *bad, *good) == dict.fromkeys(bad, failure)
     assert [shown(table, name) for name in ("bad", BADGE, "young")] == [0, 2, 1]
     assert store(table, *bad) == {}

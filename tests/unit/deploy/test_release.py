@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.version import VERSION
+from chalicelib import VERSION
 from deploy import release, release_checks, sbom, template
 from deploy.release_checks import ReleaseError
 

@@ -12,8 +12,8 @@ from chalice.config import Config
 
 from deploy import template
 from deploy.completion import FUNCTIONS
-from deploy.conditions import ALL_FEATURES, choose
 from deploy.stage import QUEUES, SETTINGS, Folder, forget_names, write_names
+from deploy.template import ALL_FEATURES, choose
 
 ARN = "arn:aws-cn:{}:cn-north-1:123456789012:{}"
 TABLE = ARN.format("dynamodb", "table/views-Table-1A2B")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import Any
 
 import pytest
 import yaml
 
 from deploy import template
-from deploy.template import UnknownNameError, names_in, resolve
+from deploy.template import UnknownNameError, choose, decide, names_in, resolve
 
 NAMES = {
     "Table": "vu-mi",
@@ -128,34 +127,8 @@ def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
 # ---- other stages than prod
 
 
-@pytest.mark.parametrize("name", ["dev", "staging", "Prod", "production"])
-def test_any_other_stage_is_deleted_completely_with_its_stack(name: str) -> None:
-    given = template.load()
-    written = json.dumps(template.for_stage(given, name))
-    assert given == template.load()
-    kinds = ("DeletionPolicy", "UpdateReplacePolicy", *template.PROTECTIONS)
-    assert not [kind for kind in ("Retain", *kinds) if f'"{kind}' in written]
-
-
-@pytest.mark.parametrize("name", ["prod", "dev"])
-def test_the_archive_refuses_plain_http(name: str) -> None:
-    """The condition is that of "Enforcing encryption of data in transit" in the guide of S3."""
-    resources = template.for_stage(template.load(), name)["Resources"]
-    policy = resources["ArchivePolicy"]["Properties"]
-    assert policy["Bucket"] == {"Ref": "Archive"}
-    [statement] = policy["PolicyDocument"]["Statement"]
-    arn = "arn:aws:s3:::archive"
-    assert resolve(statement, {"Archive.Arn": arn}) == {
-        "Sid": "RefusePlainHttp",
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [arn, f"{arn}/*"],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-
-
-def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone() -> None:
+@pytest.mark.parametrize("stage", ["dev", "staging", "Prod", "production"])
+def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone(stage: str) -> None:
     """Prod keeps earlier versions of archived objects."""
     whole = template.load()
     assert template.for_stage(template.load(), "prod") == whole
@@ -165,4 +138,50 @@ def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone()
     del whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"]
     versions = whole["Resources"]["Archive"]["Properties"].pop("VersioningConfiguration")
     assert versions == {"Status": "Enabled"}
-    assert template.for_stage(template.load(), "dev") == whole
+    assert template.for_stage(template.load(), stage) == whole
+
+
+# ---- conditions
+
+GIVEN: dict[str, Any] = {
+    "Conditions": {
+        "HasEvents": {"Fn::Equals": [{"Ref": "Events"}, "on"]},
+        "HasArns": {"Fn::Not": [{"Fn::Equals": [{"Fn::Join": ["", {"Ref": "Arns"}]}, ""]}]},
+    },
+    "Resources": {
+        "Queue": {"Type": "AWS::SQS::Queue", "Condition": "HasEvents"},
+        "Topic": {"Type": "AWS::SNS::Topic", "Condition": "HasArns"},
+        "Role": {"Properties": {"Condition": {"Bool": {"aws:SecureTransport": "false"}}}},
+    },
+    "Outputs": {"Url": {"Condition": "HasEvents", "Value": {"Ref": "Queue"}}},
+}
+NOTHING = {"Ref": "AWS::NoValue"}
+
+
+@pytest.mark.parametrize(("is_true", "kept"), [(True, {"Queue"}), (False, set())])
+def test_a_part_whose_condition_is_false_is_left_out(*, is_true: bool, kept: set[str]) -> None:
+    """A condition that is not decided stays, and so does that of IAM."""
+    decided = decide(GIVEN, {"HasEvents": is_true})
+    assert set(decided["Resources"]) == {"Topic", "Role"} | kept
+    assert all("Condition" not in decided["Resources"][name] for name in kept)
+    assert decided["Resources"]["Topic"] == GIVEN["Resources"]["Topic"]
+    assert decided["Resources"]["Role"] == GIVEN["Resources"]["Role"]
+    assert decided["Outputs"] == ({"Url": {"Value": {"Ref": "Queue"}}} if is_true else {})
+    assert set(decided["Conditions"]) == set(GIVEN["Conditions"]) - {"HasEvents"}
+
+
+def test_one_of_two_values_is_chosen_and_no_value_removes_its_place() -> None:
+    def either(condition: str, then: Any, otherwise: Any) -> Any:
+        return {"Fn::If": [condition, then, otherwise]}
+
+    part = {
+        "a": either("Yes", 1, 2),
+        "b": either("No", 1, NOTHING),
+        "c": [either("No", 1, NOTHING), either("Yes", either("No", 3, 4), NOTHING), 5],
+        "d": either("Maybe", either("Yes", 1, 2), NOTHING),
+    }
+    assert choose(part, {"Yes": True, "No": False}) == {
+        "a": 1,
+        "c": [4, 5],
+        "d": either("Maybe", 1, NOTHING),
+    }

@@ -6,15 +6,17 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from chalicelib import telemetry
 from chalicelib.events import schedule
-from chalicelib.events.consumers import deliver, distribute, sweep_events
-from chalicelib.events.event import Event, Status, Target, TargetKind, message
+from chalicelib.events.consumers import TargetSender, deliver, distribute, sweep_events
+from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
 from chalicelib.events.sweep import CURSOR, SweepResult
 from chalicelib.events.webhooks.sender import Sender, sender_of
+from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.ports import Message
@@ -73,12 +75,6 @@ def test_every_event_of_a_batch_is_delivered_and_counted(
     assert counted == {"events_delivered": 3, "event_lateness_seconds": 6}
 
 
-def test_messages_of_finished_and_unknown_events_are_deleted(world: World) -> None:
-    accept(world, "a")
-    for _ in range(2):
-        assert deliver(["a", "nobody"], world) == set()
-
-
 def test_an_event_with_two_messages_in_a_batch_is_delivered_once(world: World) -> None:
     orders = FakeQueue()
     world.event_queues = {"orders": orders}
@@ -129,18 +125,6 @@ def test_only_the_event_that_fails_at_a_step_is_delivered_again(
     assert (status(world, "a"), status(world, "b")) == (Status.ACTIVE, Status.SUCCESS)
 
 
-def test_the_message_of_a_failed_attempt_is_deleted_and_the_schedule_repeats_it(
-    world: World,
-) -> None:
-    accept(world, "a", target=Target(TargetKind.URL, "https://example.com/"))
-    assert deliver(["a"], world) == set()
-    event = schedule.read(world.table, "a")
-    assert (event.status, event.tries) == (Status.ACTIVE, 1)
-    assert event.next_at > AT
-    [sent] = world.delivery_queue.bodies
-    assert sent.startswith(message("a") + " after ")
-
-
 def test_malformed_webhook_settings_fail_no_event_to_the_log(world: World) -> None:
     accept(world, "a")
     accept(world, "b", target=Target(TargetKind.URL, "https://example.com/"))
@@ -170,13 +154,6 @@ def test_no_event_waits_for_the_receiver_of_another(world: World) -> None:
     assert deliver(names, world) == set()
 
 
-def test_distribution_enqueues_every_event_of_a_group_for_its_time(world: World) -> None:
-    group = (("a", AT), ("b", AT + 90_500), ("c", AT - 5_000))
-    assert distribute([group], world) == []
-    sent = [message("a"), message("b") + " after 90.5 s", message("c")]
-    assert world.delivery_queue.bodies == sent
-
-
 def test_a_group_that_the_queue_refuses_is_delivered_again(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,9 +172,79 @@ def test_a_sweep_returns_the_number_of_events(world: World, counted: dict[str, i
     assert world.table.get(CURSOR) == {"PK": "TIMER", "SK": "SWEEP", "swept": AT + 300_000}
 
 
-def test_a_sweep_that_fails_raises_and_leaves_its_cursor(world: World) -> None:
-    world.distribution_queue.failure = UnavailableError("no queue")
-    accept(world, "a")
-    with pytest.raises(UnavailableError):
-        sweep_events(world)
-    assert world.table.get(CURSOR) is None
+# ---- targets
+
+URL = "https://example.com/hook"
+
+
+@dataclass
+class FakeSender:
+    """A sender that keeps its posts."""
+
+    posted: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def post(self, *what: Any) -> DeliveryResult:
+        self.posted.append(what)
+        return DeliveryResult(204)
+
+
+def event(kind: TargetKind, address: str = "", payload: str = "") -> Event:
+    return Event("e", AT, AT, Target(kind, address), payload, "digest")
+
+
+@pytest.mark.parametrize(("payload", "body"), [('{"a":"ü"}', '{"a":"ü"}'), ("", '{"id": "e"}')])
+def test_a_url_gets_the_payload_or_the_id_as_json_under_the_id_of_the_event(
+    payload: str, body: str
+) -> None:
+    sender = FakeSender()
+    deliver = TargetSender(lambda _: None, lambda: cast("Sender", sender))
+    assert deliver(event(TargetKind.URL, URL, payload)) == DeliveryResult(204)
+    assert sender.posted == [(URL, "e", body.encode())]
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "said"),
+    [
+        (TargetKind.URL, URL, NO_SECRET),
+        (TargetKind.QUEUE, "orders", "EVENT_QUEUES has no queue orders"),
+    ],
+)
+def test_without_a_secret_or_its_queue_nothing_is_sent(
+    kind: TargetKind, address: str, said: str
+) -> None:
+    assert TargetSender(lambda _: None, lambda: None)(event(kind, address)) == DeliveryResult(
+        error=said
+    )
+
+
+def test_a_queue_gets_the_payload() -> None:
+    queue = FakeQueue()
+    deliver = TargetSender({"orders": queue}.get, lambda: None)
+    assert deliver(event(TargetKind.QUEUE, "orders", '{"a":1}')) == DeliveryResult()
+    assert deliver(event(TargetKind.QUEUE, "orders")) == DeliveryResult()
+    assert queue.bodies == ['{"a":1}', '{"id": "e"}']
+
+
+def test_a_failed_queue_is_reported_briefly() -> None:
+    deliver = TargetSender(lambda _: FakeQueue(StorageRefusedError("x" * 1000)), lambda: None)
+    delivery = deliver(event(TargetKind.QUEUE, "orders"))
+    assert delivery.error.startswith("the queue does not take it: xxx")
+    assert len(delivery.error) == 200
+    assert not delivery.is_final
+
+
+@pytest.mark.parametrize(
+    ("payload", "printed"), [('"said"', "said"), ('{"a":1}', {"a": 1}), ("", None)]
+)
+def test_the_log_gets_the_payload(
+    caplog: pytest.LogCaptureFixture, payload: str, printed: object
+) -> None:
+    with caplog.at_level(logging.INFO, logger=telemetry.log.name):
+        assert (
+            TargetSender(lambda _: None, lambda: None)(event(TargetKind.LOG, payload=payload))
+            == DeliveryResult()
+        )
+    [record] = caplog.records
+    fields = vars(record)["fields"]
+    assert (record.getMessage(), record.levelname) == ("event_logged", "INFO")
+    assert (fields["event_id"], fields["payload"]) == ("e", printed)

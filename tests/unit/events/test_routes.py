@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.events import event as events
+from chalicelib.events import schedule, serializers
 from chalicelib.http import tokens
 from chalicelib.outgoing.urls import Record
 from chalicelib.settings import Settings
@@ -19,8 +19,9 @@ from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.tokens import store_token
 from tests.unit import http_requests
-from tests.unit.http_requests import Answer
+from tests.unit.http_requests import Answer, read_badge
 
 TOKEN = tokens.new_token()
 EVENTS = "/api/v1/events"
@@ -87,13 +88,13 @@ def wanted(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("method", "target"), ENDPOINTS)
-def test_each_endpoint_requires_a_token(ask: Ask, method: str, target: str) -> None:
-    none = ask(method, target, authorization="")
-    assert none.refusal == (401, "unauthorized")
-    assert none.headers["WWW-Authenticate"] == "Bearer"
-    assert none.says == "give a token: Authorization: Bearer TOKEN"
-    wrong = f"Bearer {tokens.digest(TOKEN)}"
-    assert ask(method, target, authorization=wrong).refusal == (403, "forbidden")
+def test_each_endpoint_requires_a_token_of_an_operator(
+    resources: GivenResources, ask: Ask, method: str, target: str
+) -> None:
+    user = tokens.new_token()
+    store_token(resources.table, user, "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11")
+    assert ask(method, target, authorization="").refusal == (401, "unauthorized")
+    assert ask(method, target, authorization=f"Bearer {user}").refusal == (403, "forbidden")
     assert ask(method, target).status not in (401, 403)
 
 
@@ -104,17 +105,8 @@ def test_an_event_is_accepted_shown_and_cancelled(resources: GivenResources, ask
     made = ask("POST", EVENTS, wanted(payload={"a": [1, None]}))
     assert made.status == 201
     assert made.headers["Cache-Control"] == "no-store"
-    assert made.body == {
-        "id": "e",
-        "status": "ACTIVE",
-        "at": AN_HOUR_ON,
-        "created": "2026-03-14T12:00:00.000Z",
-        "target": LOG,
-        "attempts": [],
-        "attempt_count": 0,
-        "payload": {"a": [1, None]},
-        "next_attempt": AN_HOUR_ON,
-    }
+    assert made.body == serializers.to_json(schedule.read(resources.table, "e"))
+    assert (made.body["at"], made.body["payload"]) == (AN_HOUR_ON, {"a": [1, None]})
     assert ask("GET", f"{EVENTS}/e").body == made.body
     cancelled = ask("DELETE", f"{EVENTS}/e")
     assert (cancelled.status, cancelled.body["status"]) == (200, "CANCELLED")
@@ -123,31 +115,20 @@ def test_an_event_is_accepted_shown_and_cancelled(resources: GivenResources, ask
     assert sent(resources) == []
 
 
-def test_a_repeated_request_is_the_same_event_also_where_its_time_is_a_delay(
+def test_a_repeated_request_is_the_same_event_and_another_of_its_id_a_conflict(
     resources: GivenResources, ask: Ask
 ) -> None:
     made = ask("POST", EVENTS, wanted())
     later(resources, 60)
     again = ask("POST", EVENTS, wanted())
-    assert (made.status, again.status) == (201, 200)
-    assert again.body == made.body
-
-
-def test_an_id_with_a_different_body_is_a_conflict(resources: GivenResources, ask: Ask) -> None:
-    ask("POST", EVENTS, wanted())
-    later(resources, 60)
-    refused = ask("POST", EVENTS, wanted(delay=3_601))
-    assert refused.refusal == (409, "id_taken")
-    assert refused.says == "there is an event e already, and it is another"
-    assert ask("GET", f"{EVENTS}/e").body["at"] == AN_HOUR_ON
+    assert (made.status, again.status, again.body) == (201, 200, made.body)
+    assert ask("POST", EVENTS, wanted(delay=3_601)).refusal == (409, "id_taken")
 
 
 def test_a_finished_event_is_too_late_to_cancel(resources: GivenResources, ask: Ask) -> None:
     ask("POST", EVENTS, wanted())
     resources.table.write(Update(events.key("e"), values={"status": "SUCCESS"}))
-    refused = ask("DELETE", f"{EVENTS}/e")
-    assert refused.refusal == (409, "too_late")
-    assert refused.says == "the event is done: SUCCESS"
+    assert ask("DELETE", f"{EVENTS}/e").refusal == (409, "too_late")
 
 
 @pytest.mark.parametrize("name", ["e", "%00", "a%2Fb", "%ED%A0%80", "x" * 3_000])
@@ -222,17 +203,13 @@ def echo(ask: Ask, text: bytes, query: str = "", kind: str = "text/plain") -> An
     return ask("POST", f"/echoAtTime{query}", text, kind=kind)
 
 
-def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text(
-    resources: GivenResources, ask: Ask
-) -> None:
-    name = hashlib.sha1(b"1773496800500\nhello").hexdigest()  # noqa: S324
+def test_a_repeated_echo_is_one_event(resources: GivenResources, ask: Ask) -> None:
     made = echo(ask, b"hello", "?ts=1773496800.5")
-    assert (made.status, made.body) == (201, {"id": name})
     later(resources, 1)
     again = echo(ask, b"hello", "?ts=1773496800.50")
-    assert (again.status, again.body) == (200, {"id": name})
-    assert ask("GET", f"{EVENTS}/{name}").body["payload"] == "hello"
-    assert len(ask("GET", EVENTS).body["events"]) == 1
+    assert (made.status, again.status, again.body) == (201, 200, made.body)
+    [listed] = ask("GET", EVENTS).body["events"]
+    assert (listed["id"], listed["payload"]) == (made.body["id"], "hello")
 
 
 def test_an_echo_is_text_of_any_or_no_type(ask: Ask) -> None:
@@ -249,51 +226,34 @@ def test_an_empty_time_of_an_echo_is_not_a_missing_one(ask: Ask) -> None:
 
 
 def test_events_are_listed_by_status_in_pages(ask: Ask) -> None:
-    for number in range(60):
+    for number in range(52):
         ask("POST", EVENTS, wanted(id=f"e{number:02}", delay=3_600 + number))
     ask("DELETE", f"{EVENTS}/e07")
     first = ask("GET", EVENTS).body
     second = ask("GET", f"{EVENTS}?status=ACTIVE&cursor={first['cursor']}").body
-    listed = [one["id"] for one in first["events"] + second["events"]]
-    assert listed == [f"e{number:02}" for number in range(60) if number != 7]
-    assert "cursor" not in second
     assert first["events"][0] == ask("GET", f"{EVENTS}/e00").body
+    assert [[one["id"] for one in second["events"]], second.keys()] == [["e51"], {"events"}]
     cancelled = ask("GET", f"{EVENTS}?status=CANCELLED").body
     assert [one["id"] for one in cancelled["events"]] == ["e07"]
-    assert ask("GET", f"{EVENTS}?status=").body == first, "an empty one is as good as none"
-    wrong = ask("GET", f"{EVENTS}?status=SUCCESS&cursor={first['cursor']}")
-    assert wrong.refusal == (400, "bad_request")
 
 
 # ---- badges
 
 
-def badge(ask: Ask, name: str = "e", query: str = "") -> tuple[str, str, bool]:
-    """Return the message, colour and error flag of a badge, and check its status and headers."""
-    json_badge = ask("GET", f"{EVENTS}/{name}/badge{query}", authorization="")
-    drawn = ask("GET", f"{EVENTS}/{name}/badge.svg{query}", authorization="")
-    for answer, kind in ((json_badge, "application/json"), (drawn, "image/svg+xml;charset=utf-8")):
-        assert answer.status == 200
-        assert answer.headers["Content-Type"] == kind
-        assert answer.headers["Cache-Control"].startswith("max-age=0, no-cache, no-store")
-        assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    said = json_badge.body
-    assert said["message"] in drawn.text
-    assert drawn.text.startswith("<svg")
-    assert said["label"] == ("launch" if "launch" in query else "event")
-    return said["message"], said["color"], said.get("isError", False)
+def badge(ask: Ask, name: str = "e", query: str = "") -> tuple[str, str, str, bool]:
+    return read_badge(
+        lambda path: ask("GET", path, authorization=""), f"{EVENTS}/{name}/badge", query
+    )
 
 
 def test_a_badge_counts_down(resources: GivenResources, ask: Ask) -> None:
     ask("POST", EVENTS, wanted(delay=3 * 86_400))
-    assert badge(ask) == ("in 3 days", "blue", False)
+    assert badge(ask) == ("event", "in 3 days", "blue", False)
     later(resources, 3 * 86_400 + 60)
-    assert badge(ask, query="?label=launch") == ("\u25b2 late by 60 seconds", "orange", False)
+    late = ("launch", "\u25b2 late by 60 seconds", "orange", False)
+    assert badge(ask, query="?label=launch") == late
 
 
 @pytest.mark.parametrize("name", ["e", "x" * 3_000])
 def test_a_badge_of_an_unknown_event_is_an_error_badge(ask: Ask, name: str) -> None:
-    assert badge(ask, name) == ("no such event", "red", True)
-
-
-# ---- failures of the storage
+    assert badge(ask, name) == ("event", "no such event", "red", True)

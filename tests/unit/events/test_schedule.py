@@ -141,17 +141,7 @@ def test_a_cancelled_event_leaves_the_index_and_expires(table: Table) -> None:
     assert item["ttl"] == AT // 1000 + 30 * 86_400
 
 
-@pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR])
-def test_a_finished_event_can_not_be_cancelled(table: Table, status: Status) -> None:
-    accept(an_event(), table, FakeQueue(), AT)
-    table.write(Update(key("e"), values={"status": str(status)}))
-    with pytest.raises(TooLateError, match=f"is done: {status}"):
-        cancel(table, Leases(), "e", AT)
-
-
-def test_a_claimed_event_can_not_be_cancelled_before_its_claim_ends(
-    table: Table,
-) -> None:
+def test_a_claimed_event_can_not_be_cancelled_before_its_claim_ends(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     table.write(Update(key("e"), values=CLAIMED))
     with pytest.raises(TooLateError, match="its delivery has begun"):
@@ -163,7 +153,11 @@ def test_a_claimed_event_can_not_be_cancelled_before_its_claim_ends(
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [(CLAIMED, "its delivery has begun"), ({"status": "SUCCESS"}, "is done: SUCCESS")],
+    [
+        (CLAIMED, "its delivery has begun"),
+        ({"status": "SUCCESS"}, "is done: SUCCESS"),
+        ({"status": "ERROR"}, "is done: ERROR"),
+    ],
 )
 def test_a_concurrent_claim_or_delivery_prevents_a_cancellation(
     table: Table, values: dict[str, Value], said: str

@@ -228,9 +228,7 @@ def test_the_addresses_of_a_name_are_public_and_each_is_given_once() -> None:
     "addresses",
     [["10.0.0.1"], ["1.1.1.1", "10.0.0.1"], ["10.0.0.1", "1.1.1.1"], ["1.1.1.1", "fe80::1%1"]],
 )
-def test_one_private_address_refuses_a_name_and_is_not_disclosed(
-    addresses: list[str],
-) -> None:
+def test_one_private_address_refuses_a_name_and_is_not_disclosed(addresses: list[str]) -> None:
     with pytest.raises(BadUrlError, match=r"example\.com resolves to an address") as refused:
         permitted(NAMED, NOTHING, Names(addresses))
     assert not any(address in str(refused.value) for address in addresses)

@@ -73,15 +73,6 @@ def test_only_unavailable_is_retried(error: Exception) -> None:
     assert (made, time.slept) == (1, [])
 
 
-def test_a_call_that_times_out_is_final() -> None:
-    """A read times out after 1 s; the budget is 0.9 s."""
-    time = FakeTime()
-    calls = Calls(failures=9, takes=1.0, time=time)
-    with pytest.raises(UnavailableError, match="failure 1"):
-        time.retry(budget=0.9).call(calls)
-    assert calls.made == 1
-
-
 def test_quick_errors_are_retried_until_the_budget_is_spent() -> None:
     """A call takes 0.2 s and each wait 0.1 s: tries begin at 0, 0.3, 0.6 and 0.9 s."""
     time = FakeTime()

@@ -19,7 +19,6 @@ from simulation.clocks import NOON, ulid_of
 from simulation.tables import FaultyTable
 
 A, B = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
-EMPTY = Page([], "")
 
 
 def entry(number: int) -> Entry:
@@ -37,12 +36,6 @@ def fill(table: Table, entries: list[Entry]) -> None:
 
 def ids(page: Page) -> list[str]:
     return [one.entry_id for one in page.entries]
-
-
-def test_a_wallet_without_postings_has_an_empty_page(table: Table) -> None:
-    key = wallets.wallet(A)
-    table.write(Put({"PK": key.pk, "SK": key.sk, "balance": 0, "user": "eva"}))
-    assert journal.read(table, A) == EMPTY
 
 
 @pytest.mark.parametrize("count", [1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE + 1])
@@ -68,13 +61,6 @@ def test_refused_postings_are_left_out(table: Table) -> None:
     table.write(Put(PostingResult(entry(1), PostingOutcome.BALANCE_LIMIT, 3).item))
     table.write(Put({"PK": wallets.wallet(A).pk, "SK": wallets.SORT, "balance": 4}))
     assert ids(journal.read(table, A)) == [entry(2).entry_id, entry(0).entry_id]
-
-
-def test_new_entries_do_not_shift_pages(table: Table) -> None:
-    fill(table, [entry(number) for number in range(PAGE + 2)])
-    first = journal.read(table, A)
-    fill(table, [entry(PAGE + 2)])
-    assert ids(journal.read(table, A, first.cursor)) == [entry(1).entry_id, entry(0).entry_id]
 
 
 def test_a_cursor_is_valid_after_its_entry_was_archived(table: Table) -> None:

@@ -1,23 +1,27 @@
-"""The ledger: each posting is applied or refused once and for good, also with concurrent ones."""
+"""The ledger: the answers of postings, and the order of their ids.
+
+The laws (`tests/laws/test_wallets.py`) show that each posting is applied or refused once and for
+good, whatever fails and whoever posts concurrently.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailedError, Delete, Write
+from chalicelib.storage.writes import ConditionFailedError, Write
 from chalicelib.ulids import to_number
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import (
     MAX_WRITES,
     Ledger,
@@ -29,6 +33,7 @@ from chalicelib.wallets.ledger import (
 )
 from chalicelib.wallets.wallet import (
     HOT_SECONDS,
+    MAX_BALANCE,
     Entry,
     Posting,
     PostingOutcome,
@@ -37,7 +42,7 @@ from chalicelib.wallets.wallet import (
     wallet,
 )
 from simulation.clocks import NOON, ulid_of
-from simulation.tables import FaultyTable, raising
+from simulation.tables import FaultyTable, once, raising
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)
@@ -105,9 +110,7 @@ def test_a_transfer_is_in_both_journals(bank: Bank) -> None:
         assert item["ttl"] == int(NOON) + HOT_SECONDS
 
 
-def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(
-    bank: Bank,
-) -> None:
+def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(bank: Bank) -> None:
     """The digest is compared with those of years ago, so it must never change."""
     posting = Posting("nonce-01", 30, "B", "A")
     assert posting.digest == "c0f810c1920892ab1a5c0852c66eebb24b2a3b96bc649fdb99c1ac544fbc278a"
@@ -122,31 +125,6 @@ def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(
         "at": NOW,
         "outcome": "done",
     }
-
-
-@pytest.mark.parametrize("days", [2, 3, 4_000])
-def test_a_late_retry_moves_nothing(bank: Bank, days: int) -> None:
-    """It comes after TTL has removed the entries."""
-    first = [bank.deposit(100), bank.transfer(30)]
-    with pytest.raises(RefusedError) as refused:
-        bank.transfer(71, "transfer-2")
-    for item in bank.journal(bank.a) + bank.journal(bank.b):
-        bank.table.write(Delete(key_of(item)))
-    bank.now += days * 86_400
-    assert [bank.deposit(100), bank.transfer(30)] == first
-    with pytest.raises(RefusedError) as again:
-        bank.transfer(71, "transfer-2")
-    assert again.value.result == refused.value.result
-    with pytest.raises(NonceReusedError):
-        bank.deposit(101)
-    assert bank.balances == (70, 30)
-    assert bank.journal(bank.a) == bank.journal(bank.b) == []
-
-
-def test_each_wallet_has_its_own_nonces(bank: Bank) -> None:
-    bank.deposit(5, "same-nonce")
-    bank.deposit(7, "same-nonce", to=bank.b)
-    assert bank.balances == (5, 7)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +153,6 @@ def test_a_wallet_can_transfer_its_balance_and_no_more(bank: Bank) -> None:
     assert bank.balances == (0, 100)
 
 
-def test_a_refused_transfer_stays_refused_after_a_deposit(bank: Bank) -> None:
-    for _ in range(2):
-        with pytest.raises(RefusedError, match="has 0 millionths"):
-            bank.transfer(1)
-        bank.deposit(100)
-    assert bank.balances == (100, 0)
-
-
 def test_a_balance_has_a_maximum(bank: Bank) -> None:
     bank.deposit(MAX_BALANCE)
     with pytest.raises(RefusedError, match=f"this has {MAX_BALANCE}") as refused:
@@ -205,25 +175,18 @@ def test_a_lack_of_funds_is_reported_before_a_full_target(bank: Bank) -> None:
     assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 5)
 
 
-def test_a_missing_wallet_is_named_and_keeps_no_nonce(bank: Bank) -> None:
+@pytest.mark.parametrize("amount", [10, 11])
+@pytest.mark.parametrize("nobody", ["nobody", NOBODY])
+def test_a_missing_wallet_is_named_before_a_lack_of_funds_and_keeps_no_nonce(
+    bank: Bank, nobody: str, amount: int
+) -> None:
     bank.deposit(10)
-    ledger = bank.over(bank.table)
-    for posting in (
-        Posting("nonce-01", 1, "nobody"),
-        Posting("nonce-01", 1, "nobody", bank.a),
-        Posting("nonce-01", 1, bank.b, "nobody"),
-    ):
-        with pytest.raises(UnknownWalletError, match="no wallet nobody"):
-            ledger.post(posting)
+    for target, source in ((nobody, ""), (nobody, bank.a), (bank.b, nobody)):
+        posting = Posting("nonce-01", amount, target, source)
+        with pytest.raises(UnknownWalletError, match=f"no wallet {nobody}"):
+            bank.over(bank.table).post(posting)
         assert bank.answer(posting) is None
     assert bank.balances == (10, 0)
-
-
-def test_a_missing_wallet_is_reported_before_a_lack_of_funds(bank: Bank) -> None:
-    posting = Posting("nonce-01", 1, NOBODY, bank.a)
-    with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
-        bank.over(bank.table).post(posting)
-    assert bank.answer(posting) is None
 
 
 def test_a_wallet_transfers_nothing_to_itself(bank: Bank) -> None:
@@ -233,56 +196,19 @@ def test_a_wallet_transfers_nothing_to_itself(bank: Bank) -> None:
     assert bank.balances == (10, 0)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_an_interrupted_posting_is_applied_at_most_once_and_a_retry_completes_it(
-    bank: Bank, when: str
-) -> None:
-    bank.deposit(100)
-    hook: dict[str, Any] = {f"{when}_write": raising(UnavailableError("no answer"))}
-    faulty = FaultyTable(bank.table, **hook)
-    posting = Posting("transfer-1", 30, bank.b, bank.a)
-    with pytest.raises(UnavailableError):
-        bank.over(faulty).post(posting)
-    assert bank.balances == ((100, 0) if when == "before" else (70, 30))
-    bank.over(faulty).post(posting)
-    assert bank.balances == (70, 30)
-
-
-@pytest.mark.parametrize("enough", [True, False])
-def test_a_concurrent_change_of_the_balance_is_seen(bank: Bank, *, enough: bool) -> None:
-    """The balance changes between the failed posting and its refusal."""
+def test_a_refusal_of_what_becomes_possible_before_it_is_written_is_not_stored(bank: Bank) -> None:
+    """The balance rises to the amount. Then the target loses what it has no room for."""
     bank.deposit(10)
-    calls: list[Sequence[Write]] = []
-
-    def before(writes: Sequence[Write]) -> None:
-        calls.append(writes)
-        if len(calls) == 2:
-            bank.deposit(20 if enough else 5, "deposit-2")
-
-    ledger = bank.over(FaultyTable(bank.table, before_write=before))
-    posting = Posting("transfer-1", 30, bank.b, bank.a)
-    if enough:
-        ledger.post(posting)
-        assert bank.balances == (0, 30)
-    else:
-        with pytest.raises(RefusedError):
-            ledger.post(posting)
-        assert bank.balances == (15, 0)
-
-
-def test_a_concurrent_transfer_from_the_target_is_seen(bank: Bank) -> None:
-    """The other wallet has space for 9. Then 21 leave it before the refusal, so 30 fit."""
-    bank.deposit(30)
-    bank.deposit(MAX_BALANCE - 9, "deposit-2", to=bank.b)
-    calls: list[Sequence[Write]] = []
-
-    def before(writes: Sequence[Write]) -> None:
-        calls.append(writes)
-        if len(calls) == 2:
-            bank.over(bank.table).post(Posting("other-01", 21, bank.a, bank.b))
-
-    ledger = bank.over(FaultyTable(bank.table, before_write=before))
+    enough = once(lambda: bank.deposit(20, "deposit-2"), after=1)
+    ledger = bank.over(FaultyTable(bank.table, before_write=enough))
     ledger.post(Posting("transfer-1", 30, bank.b, bank.a))
+    assert bank.balances == (0, 30)
+    bank.deposit(30, "deposit-3")
+    bank.deposit(MAX_BALANCE - 39, "deposit-4", to=bank.b)
+    away = Posting("other-01", 21, bank.a, bank.b)
+    room = once(lambda: bank.over(bank.table).post(away), after=1)
+    ledger = bank.over(FaultyTable(bank.table, before_write=room))
+    ledger.post(Posting("transfer-2", 30, bank.b, bank.a))
     assert bank.balances == (21, MAX_BALANCE)
 
 
@@ -294,25 +220,6 @@ def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:
     item = bank.table.get(nonce(answer.entry.posting)) or {}
     assert "ttl" not in item
     assert bank.journal(bank.a) == bank.journal(bank.b) == []
-
-
-def test_concurrent_refusals_of_one_nonce_are_one_refusal(bank: Bank) -> None:
-    """The other refusal comes between the failed posting and this refusal: two writes."""
-    posting = Posting("transfer-1", 30, bank.b, bank.a)
-    others: list[PostingResult] = []
-
-    def before(_: Sequence[Write]) -> None:
-        if len(faulty.written) == 2:
-            with pytest.raises(RefusedError) as refused:
-                bank.over(bank.table).post(posting)
-            others.append(refused.value.result)
-
-    faulty = FaultyTable(bank.table, before_write=before)
-    with pytest.raises(RefusedError) as refused:
-        bank.over(faulty).post(posting)
-    assert [refused.value.result] == others
-    assert bank.answer(posting) == others[0]
-    assert len(faulty.written) == 2
 
 
 def test_all_writes_end_before_the_timeout_of_the_function() -> None:
@@ -327,51 +234,7 @@ def test_a_conflict_that_does_not_return_its_nonce_is_unavailable(bank: Bank) ->
         bank.over(gone).post(Posting("deposit-1", 1, bank.a))
 
 
-def test_an_id_that_is_too_long_for_a_key_is_an_unknown_wallet(bank: Bank) -> None:
-    with pytest.raises(UnknownWalletError, match=r"no wallet x{30}$"):
-        bank.over(bank.table).post(Posting("nonce-01", 1, bank.b, "x" * 3_000))
-
-
-def test_concurrent_requests_with_one_nonce_are_applied_once(bank: Bank) -> None:
-    bank.deposit(100)
-    posting = Posting("transfer-1", 60, bank.b, bank.a)
-    entries: list[Entry] = []
-
-    def other(_: Sequence[Write]) -> None:
-        entries.append(bank.over(bank.table).post(posting))
-
-    ledger = bank.over(FaultyTable(bank.table, before_write=once(other)))
-    assert ledger.post(posting) == entries[0]
-    assert bank.balances == (40, 60)
-
-
-def once(does: Callable[[Any], None]) -> Callable[[Any], None]:
-    left = [does]
-
-    def hook(given: object) -> None:
-        if left:
-            left.pop()(given)
-
-    return hook
-
-
 # ---- entries are committed in the order of their ids
-
-
-def test_a_slow_transaction_commits_no_entry_older_than_the_last(bank: Bank) -> None:
-    """Another deposit comes before the write, so this one takes a later id."""
-    ids: list[str] = []
-
-    def other(_: Sequence[Write]) -> None:
-        bank.now += 1
-        ids.append(bank.deposit(2, "deposit-2").entry_id)
-
-    slow = FaultyTable(bank.table, before_write=once(other))
-    ids.append(bank.over(slow).post(Posting("deposit-1", 1, bank.a)).entry_id)
-    assert ids == sorted(ids)
-    assert [item["SK"] for item in bank.journal(bank.a)] == [f"TX#{one}" for one in ids]
-    assert len(slow.written) == 2
-    assert bank.balances == (3, 0)
 
 
 @pytest.mark.parametrize("is_source_ahead", [True, False])
@@ -443,8 +306,25 @@ def test_a_user_has_one_wallet(bank: Bank) -> None:
         opening.of_user(bank.table, "nobody")
 
 
+def test_an_opening_that_finds_its_own_wallet_succeeds(table: Table) -> None:
+    """The client of DynamoDB repeats a request whose answer was lost."""
+    twice = FaultyTable(table, before_write=lambda writes: table.write(*writes))
+    assert opening.open_wallet(twice, "user-a", NOW) == opening.of_user(table, "user-a")
+
+
 def test_switching_the_badge_of_a_missing_wallet_makes_none(bank: Bank) -> None:
-    with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
-        opening.publish(bank.table, NOBODY, is_public=True)
-    with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
-        opening.read(bank.table, NOBODY)
+    for read in (opening.read, partial(opening.publish, is_public=True)):
+        with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
+            read(bank.table, NOBODY)
+
+
+def test_an_id_that_is_too_long_for_a_key_is_read_from_no_table() -> None:
+    """DynamoDB refuses a key of more than 2,048 bytes."""
+    table, long = cast("Table", None), "x" * 3_000
+    for read in (
+        opening.read,
+        partial(opening.publish, is_public=True),
+        lambda table, name: Ledger(table, lambda: NOON).post(Posting("nonce-01", 1, NOBODY, name)),
+    ):
+        with pytest.raises(UnknownWalletError, match=r"no wallet x{30}$"):
+            read(table, long)

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from chalicelib import VERSION
 from chalicelib.events.event import Event, Status, batches
 from chalicelib.history import chart, chart_texts
 from chalicelib.history.buckets import Interval
@@ -28,7 +29,6 @@ from chalicelib.resources import Resources
 from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds, to_iso8601, to_milliseconds
-from chalicelib.version import VERSION
 from vumi.operate.admin.overview import By, Periods
 from vumi.operate.admin.overview_file import BadgeQuery, Made, Overview
 from vumi.server.common_commits import ADMIN_DATA

@@ -19,7 +19,7 @@ from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
-from chalicelib.wallets.archive import EntryRemoval, batches
+from chalicelib.wallets.archive import ArchiveObject, EntryRemoval
 from chalicelib.wallets.wallet import ENTRY
 from vumi.operate.admin.installation import Group, is_live, later, new_summary
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
@@ -70,11 +70,12 @@ class FileSource:
         yield from self._archive.read_all()
         for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
             try:
-                [batch] = batches([EntryRemoval.of(_item(*row), sequence, removed_at)])
+                removal = EntryRemoval.of(_item(*row), sequence, removed_at)
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
                 continue
-            yield batch.name, batch.body
+            waiting = ArchiveObject.of_entries([removal])
+            yield waiting.name, waiting.body
 
     def queued_events(self) -> Iterator[tuple[str, str]]:
         start = self._event_queues

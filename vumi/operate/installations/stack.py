@@ -16,9 +16,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
 from chalicelib.aws.attribute_values import decode_item
-from chalicelib.aws.clients import aws_client
+from chalicelib.aws.clients import S3Archive, aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting import keys

@@ -40,12 +40,6 @@ def test_the_signature_is_that_of_the_specification() -> None:
     }
 
 
-def test_a_receiver_verifies_the_signature() -> None:
-    secret = new_secret()
-    headers = Signer([secret]).headers("evt_1", now(), BODY)
-    assert Webhook(secret).verify(BODY, headers) == {"event": "☕", "at": 1}
-
-
 @given(st.text(), st.binary(min_size=24, max_size=64))
 def test_every_body_and_every_secret_verify(text: str, key: bytes) -> None:
     secret = "whsec_" + base64.b64encode(key).decode()
@@ -66,42 +60,12 @@ def test_while_a_secret_is_changed_receivers_of_either_verify_and_no_others() ->
         Webhook(older).verify(BODY, headers | {"webhook-signature": first})
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"webhook-id": "evt_2"},
-        {"webhook-timestamp": None},
-        {"webhook-signature": "v1," + base64.b64encode(bytes(32)).decode()},
-    ],
-)
-def test_a_changed_header_does_not_verify(changed: dict[str, str | None]) -> None:
-    """The library accepts another valid time, but not with the same signature."""
-    secret = new_secret()
-    headers = Signer([secret]).headers("evt_1", now() - 5, BODY)
-    others = {name: value or str(now() + 1) for name, value in changed.items()}
-    with pytest.raises(WebhookVerificationError, match="No matching signature"):
-        Webhook(secret).verify(BODY, headers | others)
-
-
-def test_a_changed_body_does_not_verify() -> None:
-    secret = new_secret()
-    headers = Signer([secret]).headers("evt_1", now(), BODY)
-    with pytest.raises(WebhookVerificationError, match="No matching signature"):
-        Webhook(secret).verify(BODY + b" ", headers)
-
-
 def test_a_new_secret_is_new_and_has_32_bytes() -> None:
     secrets = {new_secret() for _ in range(50)}
     assert len(secrets) == 50
     for secret in secrets:
         assert len(base64.b64decode(secret.removeprefix("whsec_"), validate=True)) == 32
         Signer([secret])
-
-
-@pytest.mark.parametrize("size", [24, 25, 26, 64])
-def test_a_secret_of_24_to_64_bytes_signs(size: int) -> None:
-    headers = Signer([secret_of(size)]).headers("evt_1", now(), BODY)
-    Webhook(secret_of(size)).verify(BODY, headers)
 
 
 @pytest.mark.parametrize(

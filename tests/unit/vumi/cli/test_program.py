@@ -8,8 +8,8 @@ import time
 import click
 import pytest
 
+from chalicelib import VERSION
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.version import VERSION
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising

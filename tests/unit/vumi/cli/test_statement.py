@@ -13,7 +13,7 @@ from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Archive, Table
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.archive import EntryRemoval, batches
+from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation, invoke_on
@@ -58,7 +58,8 @@ def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
 
 def archive_all(entries: list[Item], archive: Archive) -> None:
     for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
-        archive.put(batch.name, batch.body)
+        made = ArchiveObject.of_entries(batch)
+        archive.put(made.name, made.body)
 
 
 def test_entries_of_the_table_and_of_the_archive_are_in_one_order() -> None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from chalicelib import VERSION
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import RouteTable
-from chalicelib.version import VERSION
 from simulation.resources import GivenResources
 from tests.unit.vumi.metrics.reading import samples
 from vumi.metrics import access

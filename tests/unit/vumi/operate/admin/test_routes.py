@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib import VERSION
 from chalicelib.events.event import Event, Status, Target, TargetKind, batch
 from chalicelib.http import page
 from chalicelib.http.dispatch import dispatch
@@ -19,7 +20,6 @@ from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, Value
 from chalicelib.units import Seconds
-from chalicelib.version import VERSION
 from simulation.clocks import NOON, Clock
 from simulation.resources import GivenResources
 from simulation.views import AT_NOON, put_summary, put_views

@@ -15,7 +15,7 @@ from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.writes import Delete, Put
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.archive import EntryRemoval, batches
+from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.memory_table import MemoryTable
@@ -101,7 +101,8 @@ class Stack:
 
     def put_in_archive(self, *entries: Item) -> None:
         for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
-            self.archive[batch.name] = batch.body
+            made = ArchiveObject.of_entries(batch)
+            self.archive[made.name] = made.body
 
 
 SOUND = [
