@@ -7,16 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.http.fields import (
-    Field,
-    Json,
-    Options,
-    choice,
-    enum,
-    integer,
-    schema,
-    string,
-)
+from chalicelib.http.fields import Field, Json, Options, choice, enum, integer, schema, string
 from chalicelib.http.query import among, short_text, shown
 from chalicelib.lazy import lazy
 
