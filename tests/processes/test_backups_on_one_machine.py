@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -78,12 +79,9 @@ def wait_for_part(process: Process, within: Path, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a stopped vu-mi: one badge with 3 views, and a large archive."""
-    folder = tmp_path_factory.mktemp("stopped") / "data"
-    with running(folder) as server:
-        server.visit("a", 3)
-        assert server.stop()[0] == 0
+def archived(stopped: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the folder of a stopped vu-mi with a large archive."""
+    folder = shutil.copytree(stopped, tmp_path_factory.mktemp("archived") / "data")
     fill_archive(folder)
     return folder
 
@@ -94,9 +92,9 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_backup_leaves_no_backup_and_the_next_one_works(
-    stopped: Path, tmp_path: Path, how: signal.Signals
+    archived: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
-    process = start(stopped, "backup", str(tmp_path / "backup"))
+    process = start(archived, "backup", str(tmp_path / "backup"))
     wait_for_part(process, tmp_path, "backup")
     process.send_signal(how)
     process.communicate(timeout=PATIENCE_SECONDS)
@@ -104,14 +102,14 @@ def test_an_interrupted_backup_leaves_no_backup_and_the_next_one_works(
         assert not (tmp_path / "backup").exists()
     else:
         assert (process.returncode, names(tmp_path)) == (130, [])
-    assert run(stopped, "backup", str(tmp_path / "backup"))[0] == 0
+    assert run(archived, "backup", str(tmp_path / "backup"))[0] == 0
     assert names(tmp_path) == ["backup"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("is_used", [False, True])
 def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
-    stopped: Path, tmp_path: Path, how: signal.Signals, *, is_used: bool
+    archived: Path, tmp_path: Path, how: signal.Signals, *, is_used: bool
 ) -> None:
     """The backup of the operator is a data folder here; both are only read."""
     data = tmp_path / "data"
@@ -120,7 +118,7 @@ def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
             server.visit("b", 1)
             server.stop()
     before = names(data) if is_used else []
-    process = start(data, "restore", "--aside", str(stopped))
+    process = start(data, "restore", "--aside", str(archived))
     wait_for_part(process, tmp_path, "data")
     process.send_signal(how)
     process.communicate(timeout=PATIENCE_SECONDS)
@@ -128,7 +126,7 @@ def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
     assert before == (names(data) if is_used else [])
     if how is signal.SIGTERM:
         assert (process.returncode, names(tmp_path)) == (130, ["data"] if is_used else [])
-    assert run(data, "restore", "--aside", str(stopped))[0] == 0
+    assert run(data, "restore", "--aside", str(archived))[0] == 0
     assert len(names(tmp_path)) == 1 + is_used
     with running(data) as server:
         assert (server.peek("a"), server.peek("b")) == (3, 0)
@@ -136,11 +134,11 @@ def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
 
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_a_full_disk_is_reported_and_leaves_nothing(
-    stopped: Path, tmp_path: Path, command: str
+    archived: Path, tmp_path: Path, command: str
 ) -> None:
     new = tmp_path / "new"
-    data, argument = (stopped, new) if command == "backup" else (new, stopped)
-    size = (stopped / FILE).stat().st_size // 2
+    data, argument = (archived, new) if command == "backup" else (new, archived)
+    size = (archived / FILE).stat().st_size // 2
     status, out, err = limited(data, size, command, str(argument))
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert "make room on" in err

@@ -23,22 +23,6 @@ from vumi.storage.database import FILE, WAY_BACK
 from vumi.storage.read_only import SHM, WAL
 
 
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a stopped vu-mi: one badge with 3 views."""
-    folder = tmp_path_factory.mktemp("stopped") / "data"
-    with running(folder) as server:
-        server.visit("a", 3)
-        assert server.stop()[0] == 0
-    return folder
-
-
-@pytest.fixture
-def folder(stopped: Path, tmp_path: Path) -> Path:
-    """Return a copy of that folder, which the test may change."""
-    return shutil.copytree(stopped, tmp_path / "data")
-
-
 @contextmanager
 def drained(folder: Path, **settings: str) -> Iterator[tuple[Server, list[str]]]:
     """Run a server; yield it with the lines of its log as they are written."""
