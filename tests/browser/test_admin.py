@@ -190,9 +190,7 @@ def descending(numbers: list[int]) -> bool:
     return len(numbers) == 50 and numbers == sorted(numbers, reverse=True)
 
 
-def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(
-    operator_with_clock: Operator,
-) -> None:
+def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(operator_with_clock: Operator) -> None:
     operator = operator_with_clock.open()
     page = operator.page
     asked: list[str] = []
@@ -253,9 +251,7 @@ def test_numbers_that_are_not_there_yet_are_waited_for(
     expect(page.locator("#rows tr")).to_have_count(50)
 
 
-def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
-    operator: Operator,
-) -> None:
+def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(operator: Operator) -> None:
     """Look at the door, at the badges, and at old numbers of one with the widest name."""
     page = operator.type_token("short")
     operator.visit.check_on_all_screens()
