@@ -1,6 +1,6 @@
 """A restart behind the proxies of the examples, as systemd restarts the service.
 
-`Manager` is systemd's part: it has the socket, and gives it to each process.
+`managing` is systemd's part: it has the socket, and gives it to each process.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -33,33 +32,20 @@ VIEWS_BETWEEN = 100
 SERVE = "export LISTEN_PID=$$ LISTEN_FDS=1; exec 3<&{0} {0}<&-; exec {1} -m vumi serve"
 
 
-@dataclass
-class Manager:
-    """A service manager that listens at a socket, and starts the server with it."""
-
-    folder: Path
-    listening: socket.socket
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start the server, and return while it starts."""
-        given = self.listening.fileno()
-        return subprocess.Popen(  # noqa: S603  our own words
-            ["bash", "-c", SERVE.format(given, sys.executable)],  # noqa: S607
-            cwd=ROOT,
-            env=server_process.environment(
-                self.folder / "data", {"HOST": f"unix:{self.folder}/socket"}
-            ),
-            stdout=subprocess.DEVNULL,
-            pass_fds=[given],
-        )
-
-
 @contextmanager
-def managing(folder: Path) -> Iterator[Manager]:
+def managing(folder: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Listen at a socket; yield the function that starts the server with it."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"{folder}/socket")
         listening.listen()
-        yield Manager(folder, listening)
+        given = listening.fileno()
+        yield lambda: subprocess.Popen(  # noqa: S603  our own words
+            ["bash", "-c", SERVE.format(given, sys.executable)],  # noqa: S607
+            cwd=ROOT,
+            env=server_process.environment(folder / "data", {"HOST": f"unix:{folder}/socket"}),
+            stdout=subprocess.DEVNULL,
+            pass_fds=[given],
+        )
 
 
 def visit(site: Site, trusting: ssl.SSLContext, query: str = "") -> str:
@@ -79,15 +65,15 @@ def test_no_request_fails_and_none_counts_twice_while_the_server_restarts(
     name: str, tmp_path: Path
 ) -> None:
     socket_path = f"unix:{tmp_path}/socket"
-    with managing(tmp_path) as manager, proxied(name, socket_path, tmp_path) as site:
-        trusting, process = ssl.create_default_context(cafile=site.authority), manager.start()
+    with managing(tmp_path) as start, proxied(name, socket_path, tmp_path) as site:
+        trusting, process = ssl.create_default_context(cafile=site.authority), start()
         try:
             with visiting(partial(visit, site, trusting), CLIENTS) as visitors:
                 for _ in range(RESTARTS):
                     visitors.wait_for(visitors.acknowledged + VIEWS_BETWEEN)
                     process.send_signal(signal.SIGTERM)
                     assert process.wait(PATIENCE_SECONDS) == 0
-                    process = manager.start()
+                    process = start()
                 visitors.wait_for(visitors.acknowledged + VIEWS_BETWEEN)
             shown = visit(site, trusting, "&peek=1")
         finally:
