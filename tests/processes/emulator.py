@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import boto3
 from botocore.loaders import Loader
@@ -124,7 +124,7 @@ class Emulator:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         content = None if body is None else json.dumps(body).encode()
-        status, _, answer = request(_address(url), url, method, content, headers)
+        status, _, answer = request(*_split(url), method, content, headers)
         return status, json.loads(answer)
 
     def url(self, api: str, path: str) -> str:
@@ -168,14 +168,16 @@ def started(
 
 def _answers(url: str) -> bool:
     try:
-        return bool(request(_address(url), "/"))
+        return bool(request(*_split(url)))
     except OSError:
         return False
 
 
-def _address(url: str) -> tuple[str, int]:
+def _split(url: str) -> tuple[tuple[str, int], str]:
+    """Return the address and the target of a URL."""
     parts = urlsplit(url)
-    return str(parts.hostname), int(parts.port or 0)
+    target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    return (str(parts.hostname), int(parts.port or 0)), target
 
 
 def _copy(folder: Path) -> Path:
