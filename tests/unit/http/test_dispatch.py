@@ -171,6 +171,7 @@ def test_a_route_with_authentication_requires_a_valid_token(path: str) -> None:
         (USERS, "/operators", "the token is a user's: it is good for the user's wallet alone"),
         (OPERATORS, "/users", "the token names no user: ask for a wallet by its id"),
     ],
+    ids=["user", "operator"],
 )
 def test_a_token_opens_the_routes_of_its_holder_alone(token: str, path: str, says: str) -> None:
     user = USER if token == USERS else ""
