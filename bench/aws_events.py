@@ -12,13 +12,7 @@ from chalicelib.counting.windows import Windows, marker_item
 from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.items import Item
 from chalicelib.ulids import new_ulid
-from simulation.aws_events import (
-    API_DOMAIN,
-    http_api_event,
-    item_removal,
-    sqs_event,
-    stream_event,
-)
+from simulation.aws_events import API_DOMAIN, http_api_event, item_removal, sqs_event, stream_event
 
 PATH = "/api/v1/views"
 WINDOWS = Windows()

@@ -15,7 +15,7 @@ from chalicelib.history.top import TopResources
 from chalicelib.http import page, responses
 from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, RouteTable, public_read
 from chalicelib.lazy import lazy
 from chalicelib.owners import bans
 from chalicelib.owners import routes as owner_routes
@@ -85,14 +85,7 @@ TABLE = RouteTable(
         *views.HEALTH_ROUTES,
         *builder.ROUTES,
         *count_script.ROUTES,
-        Route(
-            "GET",
-            "/openapi.json",
-            get_description,
-            with_head=True,
-            from_any_site=True,
-            options=ANY_OPTIONS,
-        ),
+        public_read("/openapi.json", get_description, options=ANY_OPTIONS),
         *events.ROUTES,
         *wallets.ROUTES,
     )

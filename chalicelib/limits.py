@@ -69,13 +69,3 @@ class Bans(Protocol):
 
     def forget(self) -> None:
         """Read the bans again for the next request, because one was set or lifted."""
-
-
-class NoBans:
-    """The bans of an engine that bans nobody."""
-
-    def cover(self, badge_id: str) -> bool:  # noqa: ARG002  the port's
-        return False
-
-    def forget(self) -> None:
-        """Do nothing."""

@@ -1,7 +1,7 @@
 """`python -m chaos`: faults under load for some minutes, and a check that each view counts once.
 
-The exit status is 1 if a view was lost or doubled, if the machine did not survive an input or a
-fault, or if the run did not end properly.
+The exit status is 1 if a view was lost or doubled, if the machine did not survive a fault, or if
+the run did not end properly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from simulation.environment import ROOT
 
 FOLDER = ROOT / "build" / "chaos"
 SECONDS = 120.0
-INPUTS = 4_800
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,12 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends processes and unmounts
     print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
     try:
-        seen = machine.run(given.seed, given.seconds, given.inputs, folder, mounted=not given.quota)
+        seen = machine.run(given.seed, given.seconds, folder, mounted=not given.quota)
     except (DiedError, TimeoutError, AssertionError) as failed:
         print(f"FAILED: seed {given.seed}: {type(failed).__name__}: {failed}")
         return 1
     history.write(folder / "machine.jsonl", seen.history)
-    found = report(given.seed, seen, given.inputs, check(seen.history))
+    found = report(given.seed, seen, check(seen.history))
     print(f"\n{found}", flush=True)
     return int(bool(found.failure))
 
@@ -53,7 +52,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m chaos", description=__doc__)
     parser.add_argument("--seed", default=secrets.token_hex(4), help="seed of the faults")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="length of the load")
-    parser.add_argument("--inputs", type=int, default=INPUTS, help="bad inputs to try")
     parser.add_argument(
         "--folder", type=Path, default=FOLDER, help="for the results; it is emptied first"
     )

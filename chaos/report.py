@@ -17,16 +17,16 @@ SHOWN = 10
 CUTS = ("cut mid-request", "cut mid-answer")
 
 
-def report(seed: str, seen: Survived, inputs: int, verdict: Verdict) -> Report:
-    """Return the table, with the failures below it; `inputs` is the number of bad ones to try."""
+def report(seed: str, seen: Survived, verdict: Verdict) -> Report:
+    """Return the table, with the failures below it."""
     notes = Counter(one.note for one in seen.history)
     rows = (*_load(seen), *_faults(seen, notes), *_results(verdict))
     return Report(
         title=f"chaos: seed {seed}, {seen.seconds:.0f} seconds of load",
         head=("what", "number"),
         rows=[(what, f"{number:,}") for what, number in rows],
-        notes=_notes(seen),
-        failure="\n".join(_failures(seen, inputs, verdict, notes[HUNG])),
+        notes=[f"the disk that got full: {seen.disk}"],
+        failure="\n".join(_failures(seen, verdict, notes[HUNG])),
     )
 
 
@@ -48,7 +48,6 @@ def _faults(seen: Survived, notes: Counter[str]) -> Iterator[tuple[str, int]]:
     for cut in CUTS:
         yield f"connections {cut}", notes[cut]
     yield "slow requests", notes[SLOW] + notes[GAVE_UP]
-    yield "bad inputs tried", seen.tried.number
     yield "attacks", seen.attacks
 
 
@@ -61,25 +60,14 @@ def _results(verdict: Verdict) -> Iterator[tuple[str, int]]:
     yield "views doubled at the end", verdict.doubled
 
 
-def _notes(seen: Survived) -> list[str]:
-    answers = seen.tried.answers.most_common()
-    return [
-        f"the disk that got full: {seen.disk}",
-        "answers to bad input: " + ", ".join(f"{answer} {n:,}" for answer, n in answers),
-    ]
-
-
-def _failures(seen: Survived, inputs: int, verdict: Verdict, hung: int) -> Iterator[str]:
+def _failures(seen: Survived, verdict: Verdict, hung: int) -> Iterator[str]:
     """Yield each failure with its evidence."""
     if verdict.violations:
         yield f"{len(verdict.violations)} answers are wrong; the first of each kind:"
         yield from map(str, _first_of_each(verdict))
     if hung:
         yield f"{hung} requests got no answer"
-    if seen.tried.number < inputs:
-        yield f"{inputs - seen.tried.number} bad inputs were not tried in time"
     for name, wrong in (
-        ("bad inputs got a wrong answer", seen.tried.wrong),
         ("requests of owners got a wrong answer", seen.refused_owners),
         ("lines of the log should not be there", seen.log_errors),
     ):

@@ -13,13 +13,7 @@ from collections.abc import Sequence
 from random import Random
 
 from chalicelib.counting import keys
-from chalicelib.counting.milestones import (
-    DAY,
-    MAX_SENT_A_DAY,
-    Milestone,
-    Milestones,
-    event_id,
-)
+from chalicelib.counting.milestones import DAY, MAX_SENT_A_DAY, Milestone, Milestones, event_id
 from chalicelib.counting.summary import Summary, read
 from chalicelib.events import event as events
 from chalicelib.storage.items import number, text

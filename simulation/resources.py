@@ -14,7 +14,7 @@ from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.history.top import Top
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Bans, Limits, NoBans, NoLimits, Quota, Room
+from chalicelib.limits import Bans, Limits, NoLimits, Quota, Room
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -35,6 +35,16 @@ class Places:
     def admit(self) -> bool:
         self.left -= 1
         return self.left >= 0
+
+
+class NoBans:
+    """The bans of an engine that bans nobody."""
+
+    def cover(self, badge_id: str) -> bool:  # noqa: ARG002  the port's
+        return False
+
+    def forget(self) -> None:
+        """Do nothing."""
 
 
 @dataclass

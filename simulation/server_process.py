@@ -5,6 +5,7 @@ Their clients are processes too, with an interpreter of their own.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -14,12 +15,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
 START_SECONDS = 60.0
 """The limit for a start, which takes a second on an idle machine."""
+ANSWER_SECONDS = 60.0
+"""The limit for an answer."""
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 LOG_BYTES = 2**20
 """Lines of the log that a server writes before anybody reads them; a full pipe would stop it."""
 
@@ -91,6 +96,26 @@ def killed(process: Process) -> Iterator[Process]:
             yield process
         finally:
             process.kill()
+
+
+def request(
+    address: tuple[str, int],
+    path: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] = NO_HEADERS,
+) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """Return the status, the headers and the body of the answer on a new connection.
+
+    Raises `OSError` and `HTTPException`.
+    """
+    connection = http.client.HTTPConnection(*address, timeout=ANSWER_SECONDS)
+    try:
+        connection.request(method, path, body, dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
 
 
 class ServerProcess:

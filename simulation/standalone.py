@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.limits import NoBans, NoLimits, Room
+from chalicelib.limits import NoLimits, Room
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
-from simulation.resources import MISSING
+from simulation.resources import MISSING, NoBans
 from vumi.resources import StandaloneResources
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import TypeAlias
 
 POLL_SECONDS = 0.01
 
 
+Answer: TypeAlias = tuple[int, bytes, Mapping[str, str]]
+"""The status, the body and the headers of an answer."""
+
+
 class SilentHandler(BaseHTTPRequestHandler):
     """A handler without a log."""
+
+    def read(self) -> bytes:
+        """Return the body of the request."""
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """Answer with a body and its length; `headers` have underscores for hyphens."""
+        self.send_response(status)
+        for name, value in {"Content_Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  its name
         del format, arguments
@@ -21,6 +38,21 @@ class SilentHandler(BaseHTTPRequestHandler):
 class _Host(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1_024
+
+
+@contextmanager
+def answering(respond: Callable[[SilentHandler], Answer]) -> Iterator[str]:
+    """Run a host that answers every request by a function; give its URL without a slash."""
+
+    class Handler(SilentHandler):
+        def do_GET(self) -> None:
+            status, body, headers = respond(self)
+            self.reply(status, body, **headers)
+
+        do_POST = do_PUT = do_GET
+
+    with serving(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager

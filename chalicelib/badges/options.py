@@ -7,17 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.http.fields import (
-    Field,
-    Json,
-    Options,
-    choice,
-    enum,
-    integer,
-    schema,
-    string,
-)
-from chalicelib.http.query import among, short_text, shown
+from chalicelib.http.fields import Field, Json, Options, choice, enum, integer, schema, string
+from chalicelib.http.query import among, short_text, shown, whole_number
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -43,6 +34,8 @@ COLOR = schema("Color", string("(#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]+)"))
 A_COLOR = "A name of CSS or shields.io, or hex digits."
 STYLE = schema("Style", enum(STYLES))
 BASE = schema("Base", integer(0, MAX_BASE))
+base = partial(whole_number, range(MAX_BASE + 1))
+"""The parser of a base. It raises `ValueError`, whose message says what to give."""
 
 
 def short(count: int) -> str:
@@ -67,14 +60,6 @@ FORMATS: Mapping[str, Callable[[int], str]] = {"plain": str, "comma": "{:,}".for
 def color_option(words: str, example: str, name: str = "") -> Field[str]:
     """Declare an option that is a colour."""
     return Field(_color, COLOR, words, name=name, default="", example=example)
-
-
-def base(given: str) -> int:
-    """Parse a base. Raises `ValueError`, whose message says what to give."""
-    decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
-    if not (decimal and int(given) <= MAX_BASE):
-        raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {shown(given)}")
-    return int(given)
 
 
 def _color(given: str) -> str:

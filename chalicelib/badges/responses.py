@@ -10,7 +10,7 @@ from chalicelib.badges.badge import Badge, BadgeLook
 from chalicelib.badges.options import PIXEL
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response, Unchanging
-from chalicelib.http.routing import Handler, Route
+from chalicelib.http.routing import Handler, Route, public_read
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -76,15 +76,7 @@ def badge_route(
     def on_failure(failure: Exception, request: Request) -> Response:
         return respond(draw_failure(failure), request)
 
-    return partial(
-        Route,
-        "GET",
-        handler=handler,
-        with_head=True,
-        on_failure=on_failure,
-        from_any_site=True,
-        **more,
-    )
+    return partial(public_read, handler=handler, on_failure=on_failure, **more)
 
 
 def image(document: str) -> Response:

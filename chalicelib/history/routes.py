@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import explain
 from chalicelib.badges.options import A_COLOR, color_option
-from chalicelib.badges.responses import image
+from chalicelib.badges.responses import IMAGE, image
 from chalicelib.counting import ids
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Field, Options, choice, enum, integer, number, string
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, shown, whole_number
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import public_read
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 
@@ -181,13 +181,8 @@ def _read(asked: HistoryOptions, resources: Resources, *, with_github: bool) -> 
     return history.read(table, asked.badge_id, asked.span(), now, with_github=with_github)
 
 
-_route = partial(Route, "GET", with_head=True, from_any_site=True)
+PATH = "/api/v1/views/history"
 ROUTES = (
-    _route("/api/v1/views/history", get_history, options=HistoryOptions),
-    _route(
-        "/api/v1/views/history.svg",
-        get_history_svg,
-        on_failure=_draw_failure,
-        options=ChartOptions,
-    ),
+    public_read(PATH, get_history, options=HistoryOptions),
+    public_read(f"{PATH}{IMAGE}", get_history_svg, on_failure=_draw_failure, options=ChartOptions),
 )

@@ -14,7 +14,7 @@ from chalicelib.http import responses
 from chalicelib.http.errors import ClientError
 from chalicelib.http.fields import Field, Options, number, string
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import public_read
 from chalicelib.resources import Resources
 from chalicelib.units import Seconds
 
@@ -113,4 +113,4 @@ def _to_json(badge: TopBadge) -> dict[str, object]:
     return {"id": badge.badge_id, "count": badge.count, "views": badge.views}
 
 
-ROUTES = (Route("GET", PATH, get_top, with_head=True, from_any_site=True, options=TopOptions),)
+ROUTES = (public_read(PATH, get_top, options=TopOptions),)

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chalicelib.http.authentication import NO_TOKEN
-from chalicelib.http.errors import (
-    BadRequestError,
-    ClientError,
-    ForbiddenError,
-    UnauthorizedError,
-)
+from chalicelib.http.errors import BadRequestError, ClientError, ForbiddenError, UnauthorizedError
 from chalicelib.http.query import shown
 from chalicelib.http.routing import ANY_OPTIONS, Authentication
 from chalicelib.lazy import lazy

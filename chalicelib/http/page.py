@@ -22,22 +22,11 @@ FILE = Path(__file__).with_name("page.html")
 CACHED_SECONDS = 300
 """The time for which a cache may keep the page. After it, everybody sees a new version."""
 
-PERMISSIONS = ", ".join(
-    f"{feature}=()"
-    for feature in (
-        "accelerometer",
-        "camera",
-        "display-capture",
-        "geolocation",
-        "gyroscope",
-        "magnetometer",
-        "microphone",
-        "midi",
-        "payment",
-        "usb",
-    )
-)
+FEATURES = """
+accelerometer camera display-capture geolocation gyroscope magnetometer microphone midi payment usb
+"""
 """Features of a browser that neither the page nor anything in it may use."""
+PERMISSIONS = ", ".join(f"{feature}=()" for feature in FEATURES.split())
 
 
 def respond(page: str) -> Response:

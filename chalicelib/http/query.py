@@ -43,16 +43,11 @@ def _parse_once(raw: str) -> Query:
     return Unchanging(_parse(raw))
 
 
-def whole_number(known: range, given: str, where: str = "") -> int:
-    """Return a whole number of a range. Raises `ValueError` for another text.
-
-    `where` says in the message where the range is valid.
-    """
+def whole_number(known: range, given: str) -> int:
+    """Return a whole number of a range. Raises `ValueError` for another text."""
     if re.fullmatch(f"[0-9]{{1,{len(str(known[-1]))}}}", given) and int(given) in known:
         return int(given)
-    raise ValueError(
-        f"{where}give a whole number from {known[0]} to {known[-1]}, not {shown(given)}"
-    )
+    raise ValueError(f"give a whole number from {known[0]} to {known[-1]}, not {shown(given)}")
 
 
 def among(known: Collection[str], given: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chalicelib.http import errors
@@ -86,6 +87,10 @@ class Route:
     def methods(self) -> list[str]:
         """Return the methods that the route answers."""
         return [self.method, "HEAD"] if self.with_head else [self.method]
+
+
+public_read = partial(Route, "GET", with_head=True, from_any_site=True)
+"""A route that everybody may read, scripts of other sites too."""
 
 
 class Match(NamedTuple):

@@ -18,7 +18,7 @@ from chalicelib.counting.ids import BadIdError
 from chalicelib.http import errors
 from chalicelib.http.errors import BadRequestError, NotFoundError
 from chalicelib.http.messages import Query, Request, Response
-from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.http.routing import ANY_OPTIONS, public_read
 from chalicelib.pages import badge_routes as routes
 
 Translation: TypeAlias = Callable[[str], str | None]
@@ -229,12 +229,4 @@ def _ours(request: Request) -> Request:
     return request._replace(path=f"{routes.PATH}{form}")
 
 
-ROUTE = Route(
-    "GET",
-    "/{path+}",
-    get_drop_in,
-    with_head=True,
-    on_failure=_fail,
-    from_any_site=True,
-    options=ANY_OPTIONS,
-)
+ROUTE = public_read("/{path+}", get_drop_in, on_failure=_fail, options=ANY_OPTIONS)

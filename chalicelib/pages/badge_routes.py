@@ -23,7 +23,7 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
-from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.http.routing import ANY_OPTIONS, Route, public_read
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
@@ -212,14 +212,7 @@ _badge = badge_route(get_views, draw_failure)
 ROUTES = (
     _badge(path=PATH, options=BadgeOptions),
     Route("POST", PATH, count_view, from_any_site=True, options=CountOptions),
-    Route(
-        "GET",
-        f"{PATH}/counts",
-        get_counts,
-        with_head=True,
-        from_any_site=True,
-        options=CountsOptions,
-    ),
+    public_read(f"{PATH}/counts", get_counts, options=CountsOptions),
     _badge(path="/v1/api/views", options=BadgeOptions, is_deprecated=True),
     _badge(path=f"{PATH}{IMAGE}", options=ImageOptions),
 )

@@ -13,7 +13,7 @@ from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import STYLES
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.http.routing import ANY_OPTIONS, Route, public_read
 from chalicelib.lazy import lazy
 from chalicelib.settings import Feature
 
@@ -80,12 +80,5 @@ def _logos() -> bytes:
 
 ROUTES = (
     Route("GET", "/", get_page, with_head=True, options=ANY_OPTIONS),
-    Route(
-        "GET",
-        "/logos.json",
-        get_logos,
-        with_head=True,
-        from_any_site=True,
-        options=ANY_OPTIONS,
-    ),
+    public_read("/logos.json", get_logos, options=ANY_OPTIONS),
 )

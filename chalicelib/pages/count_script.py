@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.http.routing import ANY_OPTIONS, public_read
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -45,13 +45,4 @@ def _load() -> tuple[bytes, str]:
     return script, f'W/"{hashlib.sha256(script).hexdigest()[:16]}"'
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/count.js",
-        get_count_script,
-        with_head=True,
-        from_any_site=True,
-        options=ANY_OPTIONS,
-    ),
-)
+ROUTES = (public_read("/count.js", get_count_script, options=ANY_OPTIONS),)

@@ -11,16 +11,7 @@ from chalicelib.history.periods import LABEL
 from chalicelib.history.routes import A_DAY
 from chalicelib.history.top import MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards
-from chalicelib.http.fields import (
-    Component,
-    Json,
-    array,
-    closed,
-    integer,
-    record,
-    schema,
-    string,
-)
+from chalicelib.http.fields import Component, Json, array, closed, integer, record, schema, string
 from chalicelib.http.openapi import HTML, Operation, Section, success
 from chalicelib.pages.badge_routes import MAX_COUNTED, MAX_READ
 

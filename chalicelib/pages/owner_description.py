@@ -7,14 +7,7 @@ from chalicelib.counting import bans, milestones
 from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history import github
 from chalicelib.http import guards
-from chalicelib.http.fields import (
-    Field,
-    array,
-    closed,
-    integer,
-    record,
-    string,
-)
+from chalicelib.http.fields import Field, array, closed, integer, record, string
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.owners.bans import PATTERN, BanBody

@@ -9,7 +9,7 @@ from chalicelib.counting import badge_count, ids
 from chalicelib.http import responses
 from chalicelib.http.fields import number
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import Route, public_read
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.units import Seconds
@@ -81,12 +81,5 @@ def _days_of_year(now: Seconds) -> int:
 
 ROUTES = (
     Route("GET", "/s", get_badge_page, with_head=True, options=PageOptions),
-    Route(
-        "GET",
-        "/s.png",
-        get_badge_picture,
-        with_head=True,
-        from_any_site=True,
-        options=ids.IdOption,
-    ),
+    public_read("/s.png", get_badge_picture, options=ids.IdOption),
 )

@@ -12,7 +12,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos import fuzz
 from chaos.checker import history, logs
 from chaos.checker.days import with_spans
 from chaos.checker.db_probe import DbProbe, annotated, count_left, look
@@ -24,8 +23,6 @@ from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_
 from chaos.driver.visitors import Visits
 from chaos.faults.clock import OffsetClock
 from chaos.faults.disk import Disk, small_disk
-from chaos.faults.fault_state import FaultState
-from chaos.fuzz import BadInput, Tried
 from simulation.attacks import prepare
 from simulation.environment import ROOT
 
@@ -51,7 +48,6 @@ class Survived:
     disk: str
     faults: dict[Fault, int]
     starts: int
-    tried: Tried
     refused_owners: Sequence[str]
     attacks: int
     history: Sequence[Operation] = ()
@@ -66,9 +62,8 @@ class Machine:
         self._clock = OffsetClock(folder / "clock")
         port = free_port(seed)
         self._server = Server(disk.folder, folder / "clock", folder, port)
-        self._fault_state = FaultState()
 
-    def run(self, seconds: float, inputs: int) -> Survived:
+    def run(self, seconds: float) -> Survived:
         """Run load and faults, then come to rest. Raises `DiedError` and `TimeoutError`."""
         with ExitStack() as cleanup:
             cleanup.callback(self._server.close)
@@ -78,7 +73,7 @@ class Machine:
             cleanup.callback(recorder.close)
             probe = DbProbe(self._disk.folder)
             cleanup.callback(probe.stop)
-            done, reader = self._under_load(seconds, inputs, recorder, cleanup)
+            done, reader = self._under_load(seconds, recorder, cleanup)
             self._come_to_rest(reader)
             probe.stop()
             recorder.close()
@@ -90,7 +85,7 @@ class Machine:
             return replace(done, history=seen, log_errors=logs.errors(self._folder))
 
     def _under_load(
-        self, seconds: float, inputs: int, recorder: Recorder, cleanup: ExitStack
+        self, seconds: float, recorder: Recorder, cleanup: ExitStack
     ) -> tuple[Survived, Reader]:
         """Run load and faults; return what is known before the rest, and the reader."""
         target = HOST, self._server.port, self._seed
@@ -106,23 +101,17 @@ class Machine:
         cleanup.callback(reader.stop)
         attacker = Attacker(self._server.port, self._seed)
         cleanup.callback(attacker.stop)
-        cases = fuzz.cases(self._seed, inputs, BADGE_IDS)
-        latest = deadline + seconds + PATIENCE_SECONDS
-        bad_input = BadInput(HOST, self._server.port, cases, self._fault_state, latest)
-        cleanup.callback(bad_input.stop)
-        doing = Faults(self._server, self._disk, self._clock, self._fault_state)
+        doing = Faults(self._server, self._disk, self._clock)
         doing.run(fault_plan.plan(self._seed), deadline)
         if visitors.wait(PATIENCE_SECONDS):
             raise DiedError("the visitors ended early")
         for other in (attacker, owners, reader):
             other.stop()
-        bad_input.wait()
         return Survived(
             seconds=seconds,
             disk=self._disk.name,
             faults=dict(doing.survived),
             starts=self._server.starts,
-            tried=bad_input.tried,
             refused_owners=owners.wrong,
             attacks=attacker.number,
         ), reader
@@ -176,10 +165,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def run(seed: str, seconds: float, inputs: int, folder: Path, *, mounted: bool = True) -> Survived:
+def run(seed: str, seconds: float, folder: Path, *, mounted: bool = True) -> Survived:
     """Run one machine in a new folder. Raises `DiedError` and `TimeoutError`."""
     disk = small_disk(folder / DISK, mounted=mounted)
     try:
-        return Machine(seed, folder, disk).run(seconds, inputs)
+        return Machine(seed, folder, disk).run(seconds)
     finally:
         disk.close()

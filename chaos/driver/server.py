@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from chaos.faults import crash_injection
-from simulation.server_process import NotStartedError, ServerProcess, start
+from simulation.server_process import NotStartedError, ServerProcess, request, start
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -133,15 +133,12 @@ class Server:
         self, target: str, method: str = "GET", body: str | None = None, secret: str = ""
     ) -> tuple[int, bytes]:
         """Return the status and the body of an answer. Raises `OSError`."""
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=PATIENCE_SECONDS)
+        content, bearer = body and body.encode(), {"Authorization": f"Bearer {secret}"}
         try:
-            connection.request(method, target, body, {"Authorization": f"Bearer {secret}"})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            status, _, answer = request((HOST, self.port), target, method, content or None, bearer)
         except http.client.HTTPException as error:
             raise ConnectionError(str(error)) from error
-        finally:
-            connection.close()
+        return status, answer
 
     def _last_log(self) -> str:
         log = self._logs / f"server-{self.starts:03}.log"

@@ -56,16 +56,15 @@ class Pages(SilentHandler):
 
     def do_GET(self) -> None:
         page = self.site.pages.get(urlsplit(self.path).path)
-        self.reply(200 if page else 404, page or "")
+        self.show(200 if page else 404, page or "")
 
-    def reply(self, status: int, text: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html;charset=utf-8")
-        self.send_header("Content-Security-Policy", self.site.policy.format(self.site.counter))
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def show(self, status: int, text: str) -> None:
+        self.reply(
+            status,
+            text.encode(),
+            Content_Type="text/html;charset=utf-8",
+            Content_Security_Policy=self.site.policy.format(self.site.counter),
+        )
 
 
 @contextmanager

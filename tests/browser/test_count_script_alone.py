@@ -106,9 +106,9 @@ class SteppedPages(Pages):
         if result is not None:
             self.site.results.put(result)
         try:
-            self.reply(200, self.site.steps.get(timeout=PATIENCE_SECONDS))
+            self.show(200, self.site.steps.get(timeout=PATIENCE_SECONDS))
         except Empty:
-            self.reply(408, "")
+            self.show(408, "")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,22 @@ def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
 def stack(templates: dict[str, dict[str, Any]]) -> Resources:
     """Return the resources of prod with all features; dev differs by its protection alone."""
     return resources_of(templates["prod"])
+
+
+@pytest.fixture(scope="session")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a stopped vu-mi: the badge `a` with 3 views. No test changes it."""
+    folder = tmp_path_factory.mktemp("stopped") / "data"
+    with running(folder) as server:
+        server.visit("a", 3)
+        assert server.stop()[0] == 0
+    return folder
+
+
+@pytest.fixture
+def folder(stopped: Path, tmp_path: Path) -> Path:
+    """Return a copy of that folder, which the test may change."""
+    return shutil.copytree(stopped, tmp_path / "data")
 
 
 @pytest.fixture(scope="session")

@@ -8,20 +8,20 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlsplit, urlunsplit
 
 import boto3
 from botocore.loaders import Loader
 
 from deploy import template
 from simulation.environment import ROOT, free_port
+from simulation.server_process import request
 from tests.processes.programs import PATIENCE_SECONDS, succeed, until
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
@@ -124,12 +124,8 @@ class Emulator:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as refused:
-            return refused.code, json.load(refused)
+        status, _, answer = request(*_split(url), method, content, headers)
+        return status, json.loads(answer)
 
     def url(self, api: str, path: str) -> str:
         """Return the URL of a path of an HTTP API on the emulator."""
@@ -148,28 +144,40 @@ def running(folder: Path) -> Iterator[Emulator]:
     assert EMULATOR.exists(), "the emulator is not installed; run: make test"
     port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)}
-    with (folder / "emulator.log").open("w") as log:
+    endpoint = f"http://127.0.0.1:{port}"
+    with started([EMULATOR], folder, endpoint, **settings):
+        yield Emulator(endpoint, _copy(folder / "project"))
+
+
+@contextmanager
+def started(
+    command: Sequence[str | Path], folder: Path, url: str, **settings: str
+) -> Iterator[None]:
+    """Run a program in a folder, which answers at a URL on entry; stop it at the end."""
+    with (folder / f"{Path(command[0]).name}.log").open("w") as log:
         process = subprocess.Popen(  # noqa: S603  our own words
-            [EMULATOR], cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log
+            command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log
         )
     try:
-        endpoint = f"http://127.0.0.1:{port}"
-        until(lambda: answers(endpoint), "the emulator")
-        yield Emulator(endpoint, _copy(folder / "project"))
+        until(lambda: _answers(url), f"{command[0]} answers")
+        yield
     finally:
         process.terminate()
         process.wait(PATIENCE_SECONDS)
 
 
-def answers(endpoint: str) -> bool:
-    """Return whether a server answers a request."""
+def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(endpoint, timeout=1):  # noqa: S310
-            return True
-    except urllib.error.HTTPError:
-        return True
+        return bool(request(*_split(url)))
     except OSError:
         return False
+
+
+def _split(url: str) -> tuple[tuple[str, int], str]:
+    """Return the address and the target of a URL."""
+    parts = urlsplit(url)
+    target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    return (str(parts.hostname), int(parts.port or 0)), target
 
 
 def _copy(folder: Path) -> Path:

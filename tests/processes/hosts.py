@@ -63,20 +63,15 @@ def hosting(tls: ssl.SSLContext | None = None) -> Iterator[Host]:
         def do_GET(self) -> None:
             host.asked.append(self.path)
             text = host.files.get(self.path)
-            self._respond(404 if text is None else 200, text or "")
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            host.posts.append(Post(time.time(), headers, body))
-            self._respond(204)
-
-        def _respond(self, status: int, text: str = "") -> None:
             if self.path.startswith("/hang"):
                 host.ended.wait()
-            self.send_response(status)
+            self.reply(404 if text is None else 200, (text or "").encode())
+
+        def do_POST(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            host.posts.append(Post(time.time(), headers, self.read()))
+            self.send_response(204)
             self.end_headers()
-            self.wfile.write(text.encode())
 
     with serving(Handler, tls, before_end=host.ended.set) as host.port:
         yield host

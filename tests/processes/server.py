@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPMessage
 from pathlib import Path
 from subprocess import PIPE
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from chalicelib.http import tokens
 from simulation import server_process
-from simulation.server_process import NotStartedError, Process, ServerProcess, killed
+from simulation.server_process import NO_HEADERS, NotStartedError, Process, ServerProcess, killed
 from tests.processes.programs import PATIENCE_SECONDS, until
 
 TOKEN = tokens.new_token()
@@ -54,15 +53,10 @@ class Server(ServerProcess):
         path: str,
         method: str = "GET",
         body: str | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_SECONDS)
-        try:
-            connection.request(method, path, body and body.encode(), dict(headers))
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
-        finally:
-            connection.close()
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> tuple[int, HTTPMessage, bytes]:
+        content = body.encode() if body else None
+        return server_process.request((self.host, self.port), path, method, content, headers)
 
     def ask(self, method: str, path: str, body: object = None, token: str = "") -> tuple[int, Any]:
         """Send JSON, with a token or a secret; return the status and the JSON of the response."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from simulation.server_process import Process
 from tests.processes.programs import PATIENCE_SECONDS
 from tests.processes.server import run, running, start
-from tests.processes.test_one_machine import visiting
+from tests.processes.test_one_machine import visit_hot, visiting
 from tests.processes.test_the_file_on_one_machine import limited
 from vumi.storage.database import FILE
 
@@ -29,7 +31,7 @@ def backed_up(folder: Path, within: Path) -> Path:
 def test_a_backup_under_load_is_restored_with_every_acknowledged_view(tmp_path: Path) -> None:
     folder, restored = tmp_path / "data", tmp_path / "restored"
     (tmp_path / "backups").mkdir(mode=0o700)
-    with running(folder) as server, visiting(server, 8) as visitors:
+    with running(folder) as server, visiting(partial(visit_hot, server), 8) as visitors:
         visitors.wait_for(20)
         backed_up(folder, tmp_path / "backups")
         visitors.wait_for(40)
@@ -48,7 +50,7 @@ def test_a_backup_under_load_is_restored_with_every_acknowledged_view(tmp_path: 
 
 def test_a_server_that_is_killed_during_a_backup_changes_nothing_in_it(tmp_path: Path) -> None:
     folder, restored = tmp_path / "data", tmp_path / "restored"
-    with running(folder) as server, visiting(server, 8) as visitors:
+    with running(folder) as server, visiting(partial(visit_hot, server), 8) as visitors:
         visitors.wait_for(20)
         fill_archive(folder)
         least = visitors.acknowledged
@@ -78,12 +80,9 @@ def wait_for_part(process: Process, within: Path, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a stopped vu-mi: one badge with 3 views, and a large archive."""
-    folder = tmp_path_factory.mktemp("stopped") / "data"
-    with running(folder) as server:
-        server.visit("a", 3)
-        assert server.stop()[0] == 0
+def archived(stopped: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the folder of a stopped vu-mi with a large archive."""
+    folder = shutil.copytree(stopped, tmp_path_factory.mktemp("archived") / "data")
     fill_archive(folder)
     return folder
 
@@ -94,9 +93,9 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_backup_leaves_no_backup_and_the_next_one_works(
-    stopped: Path, tmp_path: Path, how: signal.Signals
+    archived: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
-    process = start(stopped, "backup", str(tmp_path / "backup"))
+    process = start(archived, "backup", str(tmp_path / "backup"))
     wait_for_part(process, tmp_path, "backup")
     process.send_signal(how)
     process.communicate(timeout=PATIENCE_SECONDS)
@@ -104,14 +103,14 @@ def test_an_interrupted_backup_leaves_no_backup_and_the_next_one_works(
         assert not (tmp_path / "backup").exists()
     else:
         assert (process.returncode, names(tmp_path)) == (130, [])
-    assert run(stopped, "backup", str(tmp_path / "backup"))[0] == 0
+    assert run(archived, "backup", str(tmp_path / "backup"))[0] == 0
     assert names(tmp_path) == ["backup"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("is_used", [False, True])
 def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
-    stopped: Path, tmp_path: Path, how: signal.Signals, *, is_used: bool
+    archived: Path, tmp_path: Path, how: signal.Signals, *, is_used: bool
 ) -> None:
     """The backup of the operator is a data folder here; both are only read."""
     data = tmp_path / "data"
@@ -120,7 +119,7 @@ def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
             server.visit("b", 1)
             server.stop()
     before = names(data) if is_used else []
-    process = start(data, "restore", "--aside", str(stopped))
+    process = start(data, "restore", "--aside", str(archived))
     wait_for_part(process, tmp_path, "data")
     process.send_signal(how)
     process.communicate(timeout=PATIENCE_SECONDS)
@@ -128,7 +127,7 @@ def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
     assert before == (names(data) if is_used else [])
     if how is signal.SIGTERM:
         assert (process.returncode, names(tmp_path)) == (130, ["data"] if is_used else [])
-    assert run(data, "restore", "--aside", str(stopped))[0] == 0
+    assert run(data, "restore", "--aside", str(archived))[0] == 0
     assert len(names(tmp_path)) == 1 + is_used
     with running(data) as server:
         assert (server.peek("a"), server.peek("b")) == (3, 0)
@@ -136,11 +135,11 @@ def test_an_interrupted_restore_changes_nothing_and_the_next_one_works(
 
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_a_full_disk_is_reported_and_leaves_nothing(
-    stopped: Path, tmp_path: Path, command: str
+    archived: Path, tmp_path: Path, command: str
 ) -> None:
     new = tmp_path / "new"
-    data, argument = (stopped, new) if command == "backup" else (new, stopped)
-    size = (stopped / FILE).stat().st_size // 2
+    data, argument = (archived, new) if command == "backup" else (new, archived)
+    size = (archived / FILE).stat().st_size // 2
     status, out, err = limited(data, size, command, str(argument))
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert "make room on" in err

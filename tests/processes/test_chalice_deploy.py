@@ -6,11 +6,10 @@ function. `test_deployed.py` says what else it can't show.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,8 @@ from chalicelib.counting.view import View
 from chalicelib.ulids import new_ulid
 from deploy.completion import mapping_options
 from simulation.environment import free_port
-from tests.processes.emulator import BIN, Emulator, answers, running
-from tests.processes.programs import PATIENCE_SECONDS, until
+from tests.processes.emulator import BIN, Emulator, running, started
+from tests.processes.programs import until
 from tests.processes.stacks import (
     CONSUMERS,
     count,
@@ -48,20 +47,10 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 def chalice_local(aws: Emulator) -> Iterator[str]:
     """Run `chalice local` on the table and the queues of the stage; give its URL."""
     url = f"http://127.0.0.1:{free_port()}"
-    port = url.rpartition(":")[2]
-    process = subprocess.Popen(  # noqa: S603  our own words
-        [BIN / "chalice", "local", "--stage", "dev", "--no-autoreload", "--port", port],
-        cwd=aws.folder,
-        env={**os.environ, "AWS_ENDPOINT_URL": aws.endpoint},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        until(lambda: answers(url), "chalice local")
+    options = ("--stage", "dev", "--no-autoreload", "--port", url.rpartition(":")[2])
+    command: list[str | Path] = [BIN / "chalice", "local", *options]
+    with started(command, aws.folder, url, AWS_ENDPOINT_URL=aws.endpoint):
         yield url
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
 
 
 def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:

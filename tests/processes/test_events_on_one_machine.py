@@ -19,13 +19,7 @@ import pytest
 from chalicelib.events.webhooks import signing
 from tests.processes.hosts import Host, hosting
 from tests.processes.programs import PATIENCE_SECONDS, until
-from tests.processes.server import (
-    TOKEN,
-    WITH_TOKEN,
-    Server,
-    running,
-    start,
-)
+from tests.processes.server import TOKEN, WITH_TOKEN, Server, running, start
 
 EVENTS = "/api/v1/events"
 SECRET = signing.new_secret()

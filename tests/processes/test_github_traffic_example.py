@@ -9,14 +9,13 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from chalicelib.http.tokens import digest
 from simulation.environment import ROOT
-from tests.loopback import SilentHandler, serving
+from tests.loopback import Answer, SilentHandler, answering
 from tests.processes.programs import PATIENCE_SECONDS
 from tests.processes.server import Server, running
 
@@ -39,39 +38,24 @@ class World:
     failures: dict[str, int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def respond(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Any:
+    def respond(self, request: SilentHandler) -> Answer:
+        method, target = request.command, request.path
+        bearer, body = request.headers["Authorization"], request.read().decode()
         self.asked.append(f"{method} {target}")
         if self.failures.get(method, 0):
             self.failures[method] -= 1
-            return 503, b""
+            return 503, b"", {}
         if method == "PUT":
-            secret = {"Authorization": headers["Authorization"]}
-            status, _, reply = self.server.request(target, method, body.decode(), secret)
-            return status, reply
-        if headers["Authorization"] != f"Bearer {SECRETS['TRAFFIC_TOKEN']}":
-            return 401, b""
+            status, _, reply = self.server.request(target, method, body, {"Authorization": bearer})
+            return status, reply, {}
+        if bearer != f"Bearer {SECRETS['TRAFFIC_TOKEN']}":
+            return 401, b"", {}
         [kind] = re.findall(f"^/repos/{NAME}/traffic/(views|clones)$", target)
-        return 200, json.dumps(json.loads(SAMPLE.read_text())[kind]).encode()
-
-    def handler(self) -> type[SilentHandler]:
-        world = self
-
-        class Handler(SilentHandler):
-            def do_GET(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, reply = world.respond(self.command, self.path, dict(self.headers), body)
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(reply)))
-                self.end_headers()
-                self.wfile.write(reply)
-
-            do_PUT = do_GET
-
-        return Handler
+        return 200, json.dumps(json.loads(SAMPLE.read_text())[kind]).encode(), {}
 
 
 def run_steps(
-    folder: Path, port: int, secrets: Mapping[str, str]
+    folder: Path, url: str, secrets: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run the steps of the workflow as a runner does; return the last one, or the first failed."""
     for name, script in PROGRAMS.items():
@@ -80,7 +64,6 @@ def run_steps(
     [job] = yaml.safe_load(WORKFLOW.read_text())["jobs"].values()
     known = {f"secrets.{name}": secret for name, secret in secrets.items()}
     known["github.repository"] = NAME
-    url = f"http://127.0.0.1:{port}"
     runner = {"PATH": f"{folder}:{os.environ['PATH']}", "GITHUB_REPOSITORY": NAME, "API": url}
     for step in job["steps"]:
         given = {
@@ -106,8 +89,8 @@ def test_the_workflow_tells_what_github_told(tmp_path: Path, failures: dict[str,
         claim = json.dumps({"id": NAME, "digest": digest(SECRETS["VUMI_SECRET"])})
         assert server.request("/api/v1/badges", "POST", claim)[0] == 201
         world = World(server, {**failures})
-        with serving(world.handler()) as port:
-            last = run_steps(tmp_path, port, SECRETS)
+        with answering(world.respond) as url:
+            last = run_steps(tmp_path, url, SECRETS)
         assert last.returncode == 0, last.stderr
         assert json.loads(last.stdout.splitlines()[-1])["days"] == {"views": 15, "clones": 15}
         badge = server.request(f"/api/v1/views?id={NAME}&show=clones&peek=1")[2]

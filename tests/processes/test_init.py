@@ -1,6 +1,6 @@
 """The files of proxies that `vumi init` writes, checked by Caddy and nginx.
 
-`test_running_units.py` runs those of systemd.
+`test_systemd.py` runs those of systemd.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -33,12 +34,12 @@ def folded(folder: Path, badge_id: str) -> int | None:
 
 
 class Visitors:
-    """Threads that request a badge until they are stopped, and count the responses."""
+    """Threads that visit a badge until they are stopped, and count the responses."""
 
-    def __init__(self, server: Server, threads: int) -> None:
+    def __init__(self, visit: Callable[[], object], threads: int) -> None:
         self.attempted = 0
         self.acknowledged = 0
-        self._server = server
+        self._request = visit
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._visit) for _ in range(threads)]
@@ -58,18 +59,21 @@ class Visitors:
             with self._lock:
                 self.attempted += 1
             try:
-                body = self._server.badge("hot")
+                self._request()
             except (OSError, http.client.HTTPException):
                 return
-            assert "isError" not in body
             with self._lock:
                 self.acknowledged += 1
 
 
+def visit_hot(server: Server) -> None:
+    assert "isError" not in server.badge("hot")
+
+
 @contextmanager
-def visiting(server: Server, threads: int) -> Iterator[Visitors]:
+def visiting(visit: Callable[[], object], threads: int) -> Iterator[Visitors]:
     """Visit a badge until the block ends, or until the server does."""
-    visitors = Visitors(server, threads)
+    visitors = Visitors(visit, threads)
     try:
         yield visitors
     finally:
@@ -82,7 +86,7 @@ def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_pa
     for _ in range(3):
         with running(tmp_path, **SHORT) as server:
             assert acknowledged <= _wait_until_settled(server, acknowledged) <= attempted
-            with visiting(server, 16) as visitors:
+            with visiting(partial(visit_hot, server), 16) as visitors:
                 visitors.wait_for(150)
                 server.process.send_signal(signal.SIGKILL)
             attempted += visitors.attempted
@@ -111,10 +115,9 @@ def _wait_until_settled(server: Server, least: int) -> int:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_cleanly_under_load(tmp_path: Path, how: signal.Signals) -> None:
     with running(tmp_path) as server:
-        visitors = Visitors(server, 8)
-        visitors.wait_for(50)
-        status, out, err = server.stop(how)
-        visitors.leave()
+        with visiting(partial(visit_hot, server), 8) as visitors:
+            visitors.wait_for(50)
+            status, out, err = server.stop(how)
         assert (status, err) == (0, "")
         assert out.endswith("vu-mi stopped; nothing is lost.\n")
     with running(tmp_path) as server:

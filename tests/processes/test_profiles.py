@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from simulation.environment import ROOT
-from tests.loopback import SilentHandler, serving
+from tests.loopback import Answer, SilentHandler, answering
 from tests.processes.programs import PATIENCE_SECONDS
 
 LATER = "2099-01-01T00:00:00Z"
@@ -55,30 +55,19 @@ class Aws:
     endpoint: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
 
-    def answer(self, headers: Mapping[str, str], body: str) -> str:
+    def answer(self, request: SilentHandler) -> Answer:
         """Answer a request; its operation is in a header or in the body."""
-        target = headers.get("X-Amz-Target", "").partition(".")[2]
-        operation = target or parse_qs(body)["Action"][0]
-        [key] = re.findall(r"Credential=(\w+)/", headers["Authorization"])
+        target = request.headers.get("X-Amz-Target", "").partition(".")[2]
+        operation = target or parse_qs(request.read().decode())["Action"][0]
+        [key] = re.findall(r"Credential=(\w+)/", request.headers["Authorization"])
         self.calls.append((operation, key))
-        return ANSWERS[operation]
+        return 200, ANSWERS[operation].encode(), {}
 
 
 @pytest.fixture
 def aws() -> Iterator[Aws]:
     found = Aws()
-
-    class Handler(SilentHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
-            content = found.answer(dict(self.headers), body).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    with serving(Handler) as port:
-        found.endpoint = f"http://127.0.0.1:{port}"
+    with answering(found.answer) as found.endpoint:
         yield found
 
 

@@ -70,31 +70,23 @@ class Proxy(SilentHandler):
 
     def do_GET(self) -> None:
         road, fault = self.road, self.road.next_fault()
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        body = self.read()
         headers = {name: self.headers[name] for name in HEADERS if name in self.headers}
         if fault == "kill":
             road.kill_with(lambda server: server.request(self.command, self.path, body, headers))
         elif fault in {"503", "429"}:
-            self.send(int(fault), b"", retry_after="2")
+            self.reply(int(fault), Retry_After="2")
         elif fault != "cut before":
             status, _, answer = road.server.request(
                 self.path, self.command, body.decode() or None, headers
             )
             if fault == "502 after":
-                self.send(502, b"<h1>Bad Gateway</h1>")
+                self.reply(502, b"<h1>Bad Gateway</h1>")
             elif fault != "cut after":
-                self.send(status, answer, missing=fault == "cut within")
+                missing = fault == "cut within"
+                self.reply(status, answer, Content_Length=str(len(answer) + missing))
 
     do_POST = do_PUT = do_GET
-
-    def send(self, status: int, body: bytes, *, retry_after: str = "", missing: int = 0) -> None:
-        """Send an answer, of whose body some bytes are missing."""
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body) + missing))
-        if retry_after:
-            self.send_header("Retry-After", retry_after)
-        self.end_headers()
-        self.wfile.write(body)
 
 
 def wallets(port: int, attempts: int) -> Wallets:

@@ -281,9 +281,7 @@ def test_the_parts_of_the_api_are_made_one_after_another(
 # ---- relations between resources
 
 
-def test_only_the_data_of_prod_outlives_its_stack(
-    templates: dict[str, dict[str, Any]],
-) -> None:
+def test_only_the_data_of_prod_outlives_its_stack(templates: dict[str, dict[str, Any]]) -> None:
     for stage, given in templates.items():
         stack = resources_of(given)
         kept = {name for name, part in stack.items() if "DeletionPolicy" in part}

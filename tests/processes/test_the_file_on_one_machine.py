@@ -23,22 +23,6 @@ from vumi.storage.database import FILE, WAY_BACK
 from vumi.storage.read_only import SHM, WAL
 
 
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a stopped vu-mi: one badge with 3 views."""
-    folder = tmp_path_factory.mktemp("stopped") / "data"
-    with running(folder) as server:
-        server.visit("a", 3)
-        assert server.stop()[0] == 0
-    return folder
-
-
-@pytest.fixture
-def folder(stopped: Path, tmp_path: Path) -> Path:
-    """Return a copy of that folder, which the test may change."""
-    return shutil.copytree(stopped, tmp_path / "data")
-
-
 @contextmanager
 def drained(folder: Path, **settings: str) -> Iterator[tuple[Server, list[str]]]:
     """Run a server; yield it with the lines of its log as they are written."""
@@ -184,9 +168,7 @@ def limited(folder: Path, size: int, *command: str) -> tuple[int, str, str]:
     return run_by(LIMITED, folder, str(size), *(command or ("serve",)))
 
 
-def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(
-    folder: Path,
-) -> None:
+def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(folder: Path) -> None:
     with drained(folder) as (server, lines):
         limit(server.process.pid, 1_000)
         badge = server.badge("a")
@@ -242,9 +224,7 @@ def test_while_another_program_locks_the_file_all_requests_are_answered_soon(
     assert any("another program holds it locked" in line for line in lines)
 
 
-def test_a_file_that_breaks_while_it_is_served_becomes_read_only(
-    folder: Path,
-) -> None:
+def test_a_file_that_breaks_while_it_is_served_becomes_read_only(folder: Path) -> None:
     """The index of expiring items breaks: counts are shown, no view counts, and healthz says so."""
     with drained(folder) as (server, lines):
         assert server.request("/healthz")[0] == 200

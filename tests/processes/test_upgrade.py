@@ -15,7 +15,7 @@ from simulation import server_process
 from simulation.environment import ROOT
 from simulation.server_process import Process, killed
 from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server, running, start
+from tests.processes.server import Server, start
 from vumi.storage.database import FILE
 from vumi.storage.file_format import VERSION
 
@@ -32,22 +32,6 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
     script = sources / "vumi" / "storage" / "migrations" / LATER
     script.write_text("CREATE TABLE colors (name TEXT);\n")
     return sources
-
-
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of this program, stopped after 3 views."""
-    folder = tmp_path_factory.mktemp("stopped") / "data"
-    with running(folder) as server:
-        for _ in range(3):
-            server.badge("a")
-        assert server.stop()[0] == 0
-    return folder
-
-
-@pytest.fixture
-def folder(stopped: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(stopped, tmp_path / "data")
 
 
 def launch(sources: Path, folder: Path, *command: str) -> Process:

@@ -54,9 +54,7 @@ def request_transfer(server: Server, wish: Wish) -> int:
         return 0
 
 
-def test_after_kills_each_transfer_was_applied_once_and_a_retry_says_so(
-    tmp_path: Path,
-) -> None:
+def test_after_kills_each_transfer_was_applied_once_and_a_retry_says_so(tmp_path: Path) -> None:
     """It is killed three times with eight clients.
 
     At the end every transfer is requested twice more.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
 import sqlite3
@@ -18,6 +17,7 @@ import pytest
 
 from chalicelib.events.webhooks.signing import Signer, new_secret
 from simulation.environment import ROOT
+from simulation.server_process import request
 from tests.processes.programs import PATIENCE_SECONDS, until
 from tests.processes.server import TOKEN, WITH_TOKEN, running
 
@@ -46,11 +46,7 @@ class Receiver:
         return self.process.stdout.readline().rstrip("\n")
 
     def post(self, headers: Mapping[str, str], body: bytes = BODY) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
-        connection.request("POST", "/", body, dict(headers))
-        status = connection.getresponse().status
-        connection.close()
-        return status
+        return request(("127.0.0.1", self.port), "/", "POST", body, headers)[0]
 
     def sign(self, webhook_id: str, secret: str = NEW, age: int = 0, body: bytes = BODY) -> int:
         """Post a webhook that was signed some seconds ago."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from chaos.checker.verdict import CLEAN, Verdict, check
 from chaos.driver.fault_plan import Fault
 from chaos.driver.machine import Survived
 from chaos.driver.visitors import HUNG
-from chaos.fuzz import Tried
 from chaos.report import report
 from simulation.report import Report
 
@@ -24,16 +22,15 @@ SURVIVED = Survived(
     disk="a small one",
     faults={Fault.KILLED: 3},
     starts=4,
-    tried=Tried(Counter({"200": 6, "closed": 1})),
     refused_owners=(),
     attacks=8,
     history=[HIT] * 6,
 )
 
 
-def reported(verdict: Verdict = CLEAN, inputs: int = 7, **other: Any) -> Report:
+def reported(verdict: Verdict = CLEAN, **other: Any) -> Report:
     """Return the report of a run with some other results."""
-    return report("s", replace(SURVIVED, **other), inputs, verdict)
+    return report("s", replace(SURVIVED, **other), verdict)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +40,6 @@ def reported(verdict: Verdict = CLEAN, inputs: int = 7, **other: Any) -> Report:
         (reported(LOST), "unequal: 0 at the end, 1 acknowledged, 1 attempted"),
         (reported(LOST), "1.0000 to 2.0000: hit 'a' acknowledged, shown 0"),
         (reported(history=[replace(HIT, note=HUNG)] * 2), "2 requests got no answer"),
-        (reported(tried=Tried(wrong=["id: 500 for b'x'"])), "id: 500 for b'x'"),
-        (reported(inputs=9), "2 bad inputs were not tried in time"),
         (reported(refused_owners=["PATCH: 500"]), "PATCH: 500"),
         (reported(log_errors=["Traceback"]), "Traceback"),
     ],

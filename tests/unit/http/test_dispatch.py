@@ -156,34 +156,28 @@ def test_another_method_is_refused_and_the_allowed_ones_are_named(
 
 @pytest.mark.parametrize("path", ["/operators", "/users", "/tokens"])
 def test_a_route_with_authentication_requires_a_valid_token(path: str) -> None:
-    for malformed in ("", "Bearer", "Bearer x", f"Basic {OPERATORS}", f"Bearer {OPERATORS} x"):
+    for malformed in ("", "Bearer x"):
         none = ask(path, token=malformed)
-        assert refusal(none) == (
-            401,
-            "unauthorized",
-            "give a token: Authorization: Bearer TOKEN",
-        )
+        assert refusal(none) == (401, "unauthorized", "give a token: Authorization: Bearer TOKEN")
         assert none.headers["WWW-Authenticate"] == "Bearer"
-    for wrong in (f"Bearer {UNKNOWN}", f"Bearer {tokens.digest(USERS)}"):
-        refused = ask(path, token=wrong)
-        assert refusal(refused) == (403, "forbidden", "this token opens nothing here")
-        assert "WWW-Authenticate" not in refused.headers
+    refused = ask(path, token=f"Bearer {UNKNOWN}")
+    assert refusal(refused) == (403, "forbidden", "this token opens nothing here")
+    assert "WWW-Authenticate" not in refused.headers
 
 
-def test_an_operators_token_opens_all_routes_and_a_users_only_some() -> None:
-    assert shown("/operators", token=f"Bearer {OPERATORS}")[-1] == ""
-    assert shown("/tokens", token=f"bearer {OPERATORS}")[-1] == ""
-    assert shown("/tokens", token=f"Bearer {USERS}")[-1] == USER
-    status, code, message = refusal(ask("/operators", token=f"Bearer {USERS}"))
-    assert (status, code) == (403, "forbidden")
-    assert message == "the token is a user's: it is good for the user's wallet alone"
-
-
-def test_a_route_of_users_is_open_to_users_alone() -> None:
-    assert shown("/users", token=f"Bearer {USERS}")[-1] == USER
-    status, code, message = refusal(ask("/users", token=f"Bearer {OPERATORS}"))
-    assert (status, code) == (403, "forbidden")
-    assert message == "the token names no user: ask for a wallet by its id"
+@pytest.mark.parametrize(
+    ("token", "path", "says"),
+    [
+        (USERS, "/operators", "the token is a user's: it is good for the user's wallet alone"),
+        (OPERATORS, "/users", "the token names no user: ask for a wallet by its id"),
+    ],
+    ids=["user", "operator"],
+)
+def test_a_token_opens_the_routes_of_its_holder_alone(token: str, path: str, says: str) -> None:
+    user = USER if token == USERS else ""
+    others = {"/operators", "/users"} - {path}
+    assert [shown(one, token=f"Bearer {token}")[-1] for one in ("/tokens", *others)] == [user] * 2
+    assert refusal(ask(path, token=f"Bearer {token}")) == (403, "forbidden", says)
 
 
 @pytest.mark.parametrize(

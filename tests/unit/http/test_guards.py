@@ -79,9 +79,7 @@ def test_a_browser_that_names_another_site_changes_nothing(method: str, site: st
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_a_browser_on_the_own_site_is_believed_whatever_a_proxy_made_of_the_host(
-    site: str,
-) -> None:
+def test_a_browser_on_the_own_site_is_believed_whatever_a_proxy_made_of_the_host(site: str) -> None:
     assert ask(sec_fetch_site=site, origin="https://another.example").status == 204
 
 

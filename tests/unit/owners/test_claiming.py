@@ -127,9 +127,7 @@ def test_a_repeated_claim_with_a_digest_has_the_same_answer(table: Table) -> Non
             claiming.claim(table, BADGE, 5, NOON, other)
 
 
-def test_a_claim_that_the_table_tried_twice_still_answers_the_secret_it_made(
-    table: Table,
-) -> None:
+def test_a_claim_that_the_table_tried_twice_still_answers_the_secret_it_made(table: Table) -> None:
     """The table lost its answer and tried again: then the claim itself is in the way."""
     retried = FaultyTable(table, after_write=raising(ConditionFailedError({0: None})))
     assert finding.authenticate(table, BADGE, claim(retried, base=5)).badge_id == BADGE

@@ -166,9 +166,7 @@ def test_a_deleted_badge_and_one_of_another_owner_lose_nothing(table: Table) -> 
     assert by_hour(table) == TIMES
 
 
-def test_a_fold_between_the_reads_and_the_write_makes_the_removal_begin_again(
-    table: Table,
-) -> None:
+def test_a_fold_between_the_reads_and_the_write_makes_the_removal_begin_again(table: Table) -> None:
     put_views(table, milliseconds(NOW) - 1_800_000)
     overtaken = FaultyTable(table, before_write=once(lambda: fold(table, NOW.timestamp())))
     assert remove(overtaken, "2026-11-20T00", "2026-11-21T01") == 12

@@ -73,9 +73,7 @@ def stored(table: Table) -> dict[str, Any]:
     }
 
 
-def test_the_responses_of_the_documentation_are_stored_as_they_came(
-    api: Api,
-) -> None:
+def test_the_responses_of_the_documentation_are_stored_as_they_came(api: Api) -> None:
     answer = put(api, DOCUMENTED)
     told = {kind: len(DOCUMENTED[kind][kind]) for kind in DOCUMENTED}
     assert (answer.status, answer.body) == (200, {"id": BADGE, "days": told})
@@ -210,9 +208,7 @@ def test_a_reset_leaves_the_numbers_and_a_deletion_removes_all(api: Api) -> None
     assert stored(api.table) == {}
 
 
-def test_numbers_that_come_during_a_deletion_are_removed_or_refused(
-    api: Api,
-) -> None:
+def test_numbers_that_come_during_a_deletion_are_removed_or_refused(api: Api) -> None:
     told = traffic("views", 1, d13=(3, 2))
     api.table.before_write = once(lambda: store(api.table, told))
     change(api, "DELETE")
@@ -323,9 +319,7 @@ def test_a_chart_draws_the_visitors_of_days_alone(api: Api, query: str, says: st
     assert says in drawn
 
 
-def test_the_page_of_a_badge_offers_the_numbers_where_there_are_some(
-    api: Api,
-) -> None:
+def test_the_page_of_a_badge_offers_the_numbers_where_there_are_some(api: Api) -> None:
     assert "docs/github-traffic.md" in show(api, "", "/s").text
     put(api, {"views": {"uniques": 2, "views": [GOOD]}})
     page = show(api, "", "/s").text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from chalicelib.counting import keys
@@ -30,11 +32,6 @@ def change(api: Api, badge_id: str, method: str = "PATCH", **fields: str) -> Non
 def listed(api: Api, secret: str = MINE) -> list[str]:
     found = api.ask("GET", BADGES, token=secret)
     return [badge["id"] for badge in found.body["badges"]] if found.status == 200 else []
-
-
-def is_given(api: Api, badge_id: str = "a/b") -> bool:
-    """Return whether a badge has left the list of the first secret for that of the other one."""
-    return (listed(api), listed(api, OTHER)) == ([], [badge_id])
 
 
 def test_a_badge_is_listed_with_its_count_and_the_views_of_today(api: Api) -> None:
@@ -80,31 +77,33 @@ def test_a_renamed_badge_has_its_present_name(api: Api) -> None:
     assert listed(api) == ["new"]
 
 
-def test_a_badge_goes_to_the_secret_to_which_it_is_handed_over(api: Api) -> None:
-    claim(api, "a/b")
-    change(api, "a/b", digest=digest(OTHER))
-    assert is_given(api)
-
-
-def test_a_deleted_badge_is_listed_no_more_and_nobody_inherits_it(api: Api) -> None:
-    claim(api, "a/b")
+def delete_and_claim(api: Api) -> None:
     change(api, "a/b", "DELETE")
     claim(api, "a/b", OTHER)
-    assert is_given(api)
 
 
-def test_the_operator_gives_a_badge_and_takes_it(api: Api) -> None:
+def claim_later(api: Api) -> None:
+    claiming.claim(api.table, "a/b", 0, NOON + claiming.CLAIM_SECONDS, digest(OTHER))
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda api: change(api, "a/b", digest=digest(OTHER)),
+        lambda api: claiming.grant(api.table, "a/b", NOON, digest(OTHER)),
+        delete_and_claim,
+        claim_later,
+    ],
+    ids=["handed over", "granted", "deleted", "a void claim"],
+)
+def test_a_badge_leaves_the_list_of_its_secret_for_that_of_its_next_owner(
+    api: Api, give: Callable[[Api], object]
+) -> None:
     claim(api, "a/b")
-    claiming.grant(api.table, "a/b", NOON, digest(OTHER))
-    assert is_given(api)
+    give(api)
+    assert (listed(api), listed(api, OTHER)) == ([], ["a/b"])
     assert claiming.release(api.table, "a/b")
     assert listed(api, OTHER) == []
-
-
-def test_a_void_claim_leaves_the_list_of_its_secret(api: Api) -> None:
-    claim(api, "a/b")
-    claiming.claim(api.table, "a/b", 0, NOON + claiming.CLAIM_SECONDS, digest(OTHER))
-    assert is_given(api)
 
 
 @pytest.mark.parametrize(("name", "left"), [("squatter", []), ("victim", ["squatter"])])

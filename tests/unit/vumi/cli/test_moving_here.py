@@ -12,7 +12,7 @@ from chalicelib.settings import Settings
 from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import put_summary, shown
-from tests.loopback import SilentHandler, serving
+from tests.loopback import Answer, SilentHandler, answering
 from vumi.cli.program import execute
 
 COUNTS = {"/record/@demo": 4_321, "/record/@other": 7, "/record/@long": 5, "/record/@endless": 6}
@@ -25,18 +25,14 @@ def counter() -> Iterator[tuple[str, list[str]]]:
     """Run a copy of Moe-Counter on loopback; give its address, and the paths it was asked for."""
     asked: list[str] = []
 
-    class Handler(SilentHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            found = COUNTS.get(self.path)
-            body = json.dumps({"num": found, "all": "x" * PADDING.get(self.path, 0)}).encode()
-            self.send_response(200 if found else 500)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def respond(request: SilentHandler) -> Answer:
+        asked.append(request.path)
+        found = COUNTS.get(request.path)
+        body = {"num": found, "all": "x" * PADDING.get(request.path, 0)}
+        return 200 if found else 500, json.dumps(body).encode(), {}
 
-    with serving(Handler) as port:
-        yield f"http://127.0.0.1:{port}", asked
+    with answering(respond) as url:
+        yield url, asked
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from chalicelib.history import github
 from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import put_summary
-from tests.loopback import SilentHandler, serving
+from tests.loopback import Answer, SilentHandler, answering
 from vumi.cli.program import execute
 
 NAME = "octocat/hello"
@@ -27,22 +27,14 @@ def host(
     """Run a GitHub, or a vu-mi, that answers so; give its URL and what it was sent."""
     asked: list[tuple[str, str, str]] = []
 
-    class Handler(SilentHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            asked.append((self.path, str(self.headers["Authorization"]), body))
-            kind = self.path.rpartition("/")[2]
-            answer = json.dumps(SAMPLE.get(kind, {}) if reply is None else reply).encode()
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(answer)), **(headers or {})}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer)
+    def respond(request: SilentHandler) -> Answer:
+        body = request.read().decode()
+        asked.append((request.path, str(request.headers["Authorization"]), body))
+        answer = SAMPLE.get(request.path.rpartition("/")[2], {}) if reply is None else reply
+        return status, json.dumps(answer).encode(), headers or {}
 
-        do_PUT = do_GET
-
-    with serving(Handler) as port:
-        yield f"http://127.0.0.1:{port}", asked
+    with answering(respond) as url:
+        yield url, asked
 
 
 @pytest.fixture
