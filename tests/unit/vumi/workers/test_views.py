@@ -140,7 +140,7 @@ def test_a_hot_view_is_told_before_it_is_kept(world: World) -> None:
 
     world.buffer.on_hot = refuse
     with pytest.raises(ZeroDivisionError, match=BADGE):
-        world.commit(YOUNG, replace(YOUNG, hot=True))
+        world.commit(YOUNG, YOUNG._replace(hot=True))
     assert world.counts == (0, 0)
 
 
