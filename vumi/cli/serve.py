@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -35,7 +36,7 @@ from vumi.server.service_manager import Notifier
 from vumi.server.unix_socket import GivenSocket, UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
-from vumi.storage.disk_space import DiskSpace, free_bytes
+from vumi.storage.disk_space import DiskSpace
 from vumi.tokens import show_first
 from vumi.workers.loops import Loop
 
@@ -70,8 +71,9 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
     notifier = Notifier(invocation.environment, os.getpid())
     unix_socket = _unix_socket(settings, notifier.given_socket())
-    free = partial(free_bytes, settings.folder)
-    room = DiskSpace(free, settings.min_free_bytes, time.monotonic)
+    room = DiskSpace(
+        lambda: shutil.disk_usage(settings.folder).free, settings.min_free_bytes, time.monotonic
+    )
     make_top = partial(
         MostViewed,
         patterns=settings.public_top,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 from chalicelib import telemetry
 from chalicelib.limits import Room
@@ -32,9 +30,3 @@ class DiskSpace:
                 room = self._room.name.lower()
                 telemetry.event(logging.WARNING, "disk_room_changed", room=room, free_bytes=free)
         return self._room
-
-
-def free_bytes(folder: Path) -> int:
-    """Return the free space on the disk of a folder for this user."""
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import pytest
 
 from chalicelib.limits import Room
 from simulation.clocks import Clock
 from simulation.logs import logged_events
-from vumi.storage.disk_space import DiskSpace, free_bytes
+from vumi.storage.disk_space import DiskSpace
 
 LEAST = 1_000
 
@@ -53,7 +52,3 @@ def test_the_space_is_read_once_a_second_and_its_changes_are_logged(
 
 def test_without_a_least_space_there_is_always_room() -> None:
     assert DiskSpace(lambda: 1, 0, Clock(0.0))() is Room.ALL
-
-
-def test_the_free_space_of_a_folder_is_that_of_its_disk(tmp_path: Path) -> None:
-    assert free_bytes(tmp_path) > 0

@@ -87,7 +87,8 @@ class Stack:
     def check(self) -> list[str]:
         """Return what the check says, without the counts of items."""
         archived = self.archived if self.has_archive else None
-        said = map(str, LiveCheck(self.table, archived, self.pause).check(self.scan()))
+        found = LiveCheck(self.table, archived, self.pause).check(self.scan())
+        said = (f"{one.kind}: {one.message}" for one in found)
         return [line for line in said if not line.startswith("ok: items")]
 
     def move_to_archive(self, wallet_id: str) -> None:
