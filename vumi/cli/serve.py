@@ -74,17 +74,17 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     room = DiskSpace(
         lambda: shutil.disk_usage(settings.folder).free, settings.min_free_bytes, time.monotonic
     )
-    make_top = partial(
-        MostViewed,
-        patterns=settings.public_top,
-        is_counted=lambda badge_id: ids.is_counted(badge_id, engine.resources),
-    )
-    engine: Engine = Engine(
+    engine = Engine(
         settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
     )
     overview = Overview(settings.folder, invocation.clock)
     bursts = Loop("bursts", lambda: overview.watch(engine.resources.view_clock()))
-    admin = Admin(engine, overview, invocation.clock, engine.limits_left)
+    top = MostViewed(
+        engine.database.read,
+        settings.public_top,
+        lambda badge_id: ids.is_counted(badge_id, engine.resources),
+    )
+    admin = Admin(engine.database, overview, invocation.clock, engine.limits_left)
     monitoring = Monitoring(
         (*(admin.routes if settings.admin else ()), *table_of(settings.product.drop_in).routes),
         (engine.metrics, partial(read_process, invocation.clock())),
@@ -115,7 +115,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
-        new_token = engine.prepare(make_top)
+        new_token = engine.prepare(top)
         with monitoring.running():
             engine.start()
             if settings.admin:
