@@ -1,4 +1,4 @@
-"""Fixtures: one SQLite file for the tests of the embedded engine."""
+"""Fixtures: one SQLite file, and the program on an installation in memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.vumi.commands import Vumi
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
@@ -26,3 +27,8 @@ def database(path: Path) -> Iterator[Database]:
 @pytest.fixture
 def table(database: Database) -> SqliteTable:
     return SqliteTable(database)
+
+
+@pytest.fixture
+def vumi(capsys: pytest.CaptureFixture[str]) -> Vumi:
+    return Vumi(capsys)
