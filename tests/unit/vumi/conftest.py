@@ -25,6 +25,15 @@ def database(path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
+def statements(database: Database) -> list[str]:
+    """Collect the statements that the writing connection executes from now on."""
+    found: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(found.append))
+    found.clear()
+    return found
+
+
+@pytest.fixture
 def table(database: Database) -> SqliteTable:
     return SqliteTable(database)
 

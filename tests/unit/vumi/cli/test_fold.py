@@ -81,27 +81,24 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     assert (read(table, "a").count, read(table, "c").count) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        ([UnavailableError("throttled")] * 9, "throttled"),
+        ([KeyboardInterrupt()], "it was interrupted"),
+    ],
+)
 def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
-    table: SqliteTable,
+    table: SqliteTable, failures: list[BaseException], reason: str
 ) -> None:
-    """The first 100 are folded, and the next run folds the others."""
+    """The first 100 are folded, and the next run folds the others. So it is after Ctrl-C."""
     take(table, *BADGES)
-    once, always = [UnavailableError("throttled")], [UnavailableError("throttled")] * 9
-    faulty = FaultyTable(table, before_write=raising(*once, *[None] * 100, *always))
-    stopped = "the fold stopped after 100 badges: throttled; run it again to fold the rest"
+    once = UnavailableError("throttled")
+    faulty = FaultyTable(table, before_write=raising(once, *[None] * 100, *failures))
+    stopped = f"the fold stopped after 100 badges: {reason}; run it again to fold the rest"
     with pytest.raises(NotFoldedError, match=stopped):
         report(fold(faulty))
     assert sum(folded.views for folded in fold(table)) == 2 * 150
-
-
-def test_an_interrupted_run_says_how_to_continue(table: SqliteTable) -> None:
-    def ids() -> Iterator[str]:
-        yield from BADGES[:100]
-        raise KeyboardInterrupt
-
-    take(table, *BADGES)
-    with pytest.raises(NotFoldedError, match="it was interrupted; run it again"):
-        report(fold(table, ids()))
 
 
 # ---- on AWS

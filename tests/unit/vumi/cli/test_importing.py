@@ -15,14 +15,6 @@ from vumi.operate.admin.importing import Import
 ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
 
 
-class InterruptedTable(FaultyTable):
-    """The operator presses Ctrl-C at the second badge."""
-
-    def get(self, key: object) -> None:
-        if str(key).find("b2'") > 0:
-            raise KeyboardInterrupt
-
-
 def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     table = MemoryTable()
     importing.run(ROWS, Import(table, map, lambda: NOON))
@@ -37,21 +29,20 @@ def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> 
     assert err == ""
 
 
-def test_a_failed_import_says_how_far_it_came_and_how_to_continue() -> None:
-    failures = [*[None] * 100, *[UnavailableError("throttled")] * 9]
-    table = MemoryTable()
-    faulty = FaultyTable(table, before_write=raising(*failures))
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        ([UnavailableError("throttled")] * 9, "throttled"),
+        ([KeyboardInterrupt()], "it was interrupted"),
+    ],
+)
+def test_a_failed_or_interrupted_import_says_how_far_it_came_and_how_to_continue(
+    failures: list[BaseException], reason: str
+) -> None:
+    faulty = FaultyTable(MemoryTable(), before_write=raising(*[None] * 100, *failures))
     job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
     with pytest.raises(importing.InterruptedImportError) as cut:
         importing.run(ROWS, job)
     assert str(cut.value) == (
-        "the import stopped after 100 of 250 badges: throttled; run it again to import the rest"
-    )
-
-
-def test_an_interrupted_import_says_so() -> None:
-    with pytest.raises(importing.InterruptedImportError) as cut:
-        importing.run(ROWS, Import(InterruptedTable(MemoryTable()), map, lambda: NOON))
-    assert str(cut.value).startswith(
-        "the import stopped after 0 of 250 badges: it was interrupted; run it again"
+        f"the import stopped after 100 of 250 badges: {reason}; run it again to import the rest"
     )
