@@ -28,12 +28,11 @@ from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
-from vumi.storage.bans import FileBans
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
+from vumi.storage.limits import BadgeQuota, FileBans
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.quota import BadgeQuota
 from vumi.storage.removals import FOLDS
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock

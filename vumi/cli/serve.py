@@ -36,7 +36,7 @@ from vumi.server.service_manager import Notifier
 from vumi.server.unix_socket import GivenSocket, UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
-from vumi.storage.disk_space import DiskSpace
+from vumi.storage.limits import DiskSpace
 from vumi.tokens import show_first
 from vumi.workers.loops import Loop
 
