@@ -19,7 +19,7 @@ from chalicelib.counting import ids
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples, setting
-from vumi.cli.styles import strong
+from vumi.cli.output import strong
 from vumi.engine import Engine
 from vumi.errors import ReportedError, plural
 from vumi.metrics import access
