@@ -1,4 +1,4 @@
-"""The import of counts: its report, its continuation, and what `--from` asks, prints and refuses."""
+"""The import of counts: its report, and what `--from` asks, prints, imports and refuses."""
 
 from __future__ import annotations
 
