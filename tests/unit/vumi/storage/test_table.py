@@ -43,8 +43,8 @@ def expire(
     )
 
 
-def left(table: SqliteTable, pk: str = "p") -> list[str]:
-    return [str(item["SK"]) for item in table.query(pk, limit=1000)]
+def left(table: SqliteTable) -> list[str]:
+    return [str(item["SK"]) for item in table.query("p", limit=1000)]
 
 
 def removed(changes: list[Change]) -> list[str]:
