@@ -104,7 +104,7 @@ class FaultyTable(InterceptedTable):
         self.after_put(items)
 
 
-def raising(*failures: Exception | None) -> Callable[[object], None]:
+def raising(*failures: BaseException | None) -> Callable[[object], None]:
     """Return a step that raises the next failure at each call; None raises nothing."""
     left = iter(failures)
 

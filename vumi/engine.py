@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from chalicelib.counting import keys
 from chalicelib.events.webhook_schedule import EventSchedule
@@ -27,13 +27,12 @@ from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
-from vumi.storage.badges import Read, count_badges
-from vumi.storage.bans import FileBans
+from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_sizes import FileSizes, Vacuum
+from vumi.storage.limits import BadgeQuota, FileBans
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.quota import BadgeQuota
 from vumi.storage.removals import FOLDS
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
@@ -96,28 +95,26 @@ class Engine:
         self._room = room
         self._lock = lock_folder(folder)
         self.is_new = not (folder / FILE).exists()
-        self._database = Database(folder / FILE, migrates=True)
-        self.table = SqliteTable(self._database)
-        self._bans = FileBans(self._database, self.table)
-        self.queue = SqliteQueue(
-            self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
-        )
+        self.database = Database(folder / FILE, migrates=True)
+        self.table = SqliteTable(self.database)
+        self._bans = FileBans(self.database, self.table)
+        self.queue = SqliteQueue(self.database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES)
         self._deliveries, self._milestones = (
-            SqliteQueue(self._database, name, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS)
+            SqliteQueue(self.database, name, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS)
             for name in (DELIVERY_QUEUE, MILESTONES_QUEUE)
         )
         self._deliveries.route = find_queue
-        self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
+        self._groups = SqliteQueue(self.database, DISTRIBUTION_QUEUE, clock)
         for queue in (self.queue, self._deliveries, self._milestones, self._groups):
             queue.release()
         self.view_queue = CommitBuffer(self.queue)
-        in_one_commit: Callable[[Callable[[], int]], int] = self._database.in_one_commit
+        in_one_commit: Callable[[Callable[[], int]], int] = self.database.in_one_commit
         quota = BadgeQuota(max_badges, self.badges, in_one_commit, time.monotonic)
         self.quota = quota if max_badges else None
         self._loops: list[Loop] = []
         self._events: list[EventWorker] = []
 
-    def prepare(self, make_top: Callable[[Read], Top | None] = lambda _: None) -> str:
+    def prepare(self, top: Top | None = None) -> str:
         """Make the resources and the loops after the server got its port.
 
         Return the token if it was created now, because it can't be shown later. Raises `OSError`,
@@ -128,14 +125,14 @@ class Engine:
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
-            view_clock=ViewClock(self._database, self.queue, self._clock),
-            map_parallel=self._database.map_in_commits,
+            view_clock=ViewClock(self.database, self.queue, self._clock),
+            map_parallel=self.database.map_in_commits,
             limits=self._limits,
             room=self._room,
             quota=self.quota,
             bans=self._bans,
             table=self.table,
-            top=make_top(self.read),
+            top=top,
             views_queue=self.view_queue,
             delivery_queue=self._deliveries,
             distribution_queue=self._groups,
@@ -172,14 +169,7 @@ class Engine:
             self._bans.refresh()
             return self._views.commit(function)
 
-        return self._database.in_one_commit(commit)
-
-    @property
-    def path(self) -> Path:
-        return self._database.path
-
-    def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        return self._database.read(sql, arguments)
+        return self.database.in_one_commit(commit)
 
     def limits_left(self) -> dict[str, int]:
         """Return how far away the limits of all badges and of the busiest clients are."""
@@ -187,21 +177,21 @@ class Engine:
 
     def badges(self, most: int) -> int:
         """Return the number of badges, or `most` if there are more."""
-        return count_badges(self.read, most)
+        return count_badges(self.database.read, most)
 
     def _view_loops(self) -> list[Loop]:
         """Make the loops of views, and of the removals by TTL."""
-        in_one_commit = self._database.in_one_commit
+        in_one_commit = self.database.in_one_commit
         views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
         markers = ChangeDelivery(
-            self._database,
+            self.database,
             FOLDS,
             self._views.fold,
             sort=keys.WINDOW,
             in_one_commit=in_one_commit,
         )
         archive_removed = partial(archive_changes, resources=self.resources)
-        entries = ChangeDelivery(self._database, "archive_entries", archive_removed, sort=ENTRY)
+        entries = ChangeDelivery(self.database, "archive_entries", archive_removed, sort=ENTRY)
         put = Loop("put_views", views.step, LINGER_SECONDS)
         fold = Loop(FOLDS, markers.step)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
@@ -210,10 +200,10 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiry = Expiry(self._database, self.queue, self._clock, wake)
+        expiry = Expiry(self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
-        sizes = Loop("file_size", FileSizes(self._database, self._clock).step)
-        vacuum = Loop("vacuum", Vacuum(self._database).step)
+        sizes = Loop("file_size", FileSizes(self.database, self._clock).step)
+        vacuum = Loop("vacuum", Vacuum(self.database).step)
         return [put, Loop("expiry", expiry.step), fold, archiving, sizes, vacuum]
 
     def _quota_loops(self) -> Iterator[Loop]:
@@ -226,7 +216,7 @@ class Engine:
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
-        groups = MessageDelivery(self._groups, handle, self._clock, self._database.in_one_commit)
+        groups = MessageDelivery(self._groups, handle, self._clock, self.database.in_one_commit)
         distribute = Loop("distribute_events", groups.step)
         self._groups.on_send = distribute.wake
         sender = self.resources.sender
@@ -252,7 +242,7 @@ class Engine:
     def metrics(self) -> Iterator[Family]:
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
         names = (VIEWS_QUEUE, DELIVERY_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
-        yield from storage.read(self._database, self._folder / FILE, names, self._clock)
+        yield from storage.read(self.database, self._folder / FILE, names, self._clock)
         meaning = "Badges, and actions of the busiest client, that a limit has left."
         yield Family.by_label("vumi_limit_left", meaning, "limit", self.limits_left())
 
@@ -266,5 +256,5 @@ class Engine:
             loop.stop()
         for worker in self._events:
             worker.stop()
-        self._database.close()
+        self.database.close()
         self._lock.close()

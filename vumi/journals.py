@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from chalicelib.storage.items import Item, text
+from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
@@ -74,9 +74,7 @@ def first_name(day: date | None) -> str:
 
 def first_day(wallet: Item) -> date:
     """Return the first day on which a wallet may have had an entry."""
-    created = wallet.get("created", 0)
-    seconds = created / 1000 if isinstance(created, int) else 0
-    return datetime.fromtimestamp(seconds, UTC).date()
+    return datetime.fromtimestamp(number(wallet, "created") / 1000, UTC).date()
 
 
 def in_folder(folder: Path, since: date | None = None) -> Iterator[ArchivedObject]:

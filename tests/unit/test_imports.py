@@ -10,7 +10,7 @@ import pytest
 
 from tests.affected import ROOT, affected
 
-COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve|styles)$).+"
+COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve)$).+"
 OTHERS = rf"{COMMANDS}|vumi\.operate\.(exchange|backups|check)|boto3"
 HISTORY = r"chalicelib\..*(\.history\.history|chart|colors|buckets)"
 PAGES = r"chalicelib\..*(badge_page|preview|png|history|public_url|http\.page)"

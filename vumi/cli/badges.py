@@ -16,6 +16,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.settings import DIGEST
 from vumi.cli.options import (
     BADGE_ID,
+    Parsed,
     confirm,
     dry_run,
     examples,
@@ -28,22 +29,14 @@ from vumi.operate.admin import badge as badges
 from vumi.operate.admin.installation import Installation
 
 
-class HourType(click.ParamType[datetime]):
-    """The start of an hour in UTC."""
-
-    name = "hour"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """Return the hour, or fail with what is right."""
-        try:
-            return removing.parse_hour(value)
-        except ValueError as wrong:
-            self.fail(str(wrong), param, ctx)
+def _parse_digest(text: str) -> str:
+    if text and re.fullmatch(DIGEST, text) is None:
+        raise ValueError("give 64 hex digits in lower case")
+    return text
 
 
-HOUR = HourType()
+HOUR = Parsed("hour", removing.parse_hour)
+"""The start of an hour in UTC."""
 one_badge = click.argument("badge_id", metavar="ID", type=BADGE_ID)
 some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=-1, required=True)
 
@@ -189,7 +182,11 @@ def delete(
 )
 @one_badge
 @click.option(
-    "--digest", default="", help="The SHA-256 digest of the owner's secret (default: a new one)."
+    "--digest",
+    type=Parsed("digest", _parse_digest),
+    metavar="TEXT",
+    default="",
+    help="The SHA-256 digest of the owner's secret (default: a new one).",
 )
 @as_json
 @on_installation
@@ -198,8 +195,6 @@ def claim(installation: Installation, badge_id: str, digest: str) -> None:
 
     An earlier secret of the badge is void. The badge may be new.
     """
-    if digest and re.fullmatch(DIGEST, digest) is None:
-        raise click.BadParameter("give 64 hex digits in lower case", param_hint="--digest")
     before = _describe(installation, badge_id)
     claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
     log_change(badge_id, before)

@@ -8,7 +8,7 @@ from chalicelib.counting import bans as stored
 from chalicelib.counting.bans import Ban
 from chalicelib.owners.bans import find, parse_reason, to_json
 from chalicelib.units import to_milliseconds
-from vumi.cli.options import BADGE_ID, examples, on_installation
+from vumi.cli.options import BADGE_ID, Parsed, examples, on_installation
 from vumi.cli.output import as_json, log_change, print_objects
 from vumi.errors import ReportedError
 from vumi.operate.admin.installation import Installation
@@ -29,7 +29,13 @@ class NoBanError(ReportedError):
     )
 )
 @pattern_argument
-@click.option("--reason", default="", help="The reason, for operators alone.")
+@click.option(
+    "--reason",
+    type=Parsed("reason", parse_reason),
+    metavar="TEXT",
+    default="",
+    help="The reason, for operators alone.",
+)
 @on_installation
 def ban(installation: Installation, pattern: str, reason: str) -> None:
     """Ban ids: they are neither counted nor shown.
@@ -37,12 +43,8 @@ def ban(installation: Installation, pattern: str, reason: str) -> None:
     In a pattern, * stands for any characters. The numbers stay, and unban shows them again. A ban
     holds from the next request on, on AWS within a minute.
     """
-    try:
-        given = parse_reason(reason)
-    except ValueError as wrong:
-        raise click.BadParameter(str(wrong), param_hint="--reason") from None
     before = find(installation.table, pattern)
-    stored.put(installation.table, Ban(pattern, given, BY, to_milliseconds(installation.clock())))
+    stored.put(installation.table, Ban(pattern, reason, BY, to_milliseconds(installation.clock())))
     log_change(pattern, before)
     click.echo(f"{pattern} is banned.")
 

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import click
 
 from vumi import priority
-from vumi.cli import styles
 from vumi.cli.options import Invocation, examples
-from vumi.cli.output import as_json, print_result, wants_json
+from vumi.cli.output import as_json, good, mark, print_result, wants_json
 from vumi.cli.progress import progress
 from vumi.errors import ReportedError, plural
 from vumi.operate.check import check as checking
@@ -59,12 +58,12 @@ def check(invocation: Invocation, stack_name: str | None, table: str | None) -> 
         for finding in findings:
             wrong += finding.kind is FindingKind.WRONG
             line.hide()
-            text = f"{styles.mark(finding.kind, sys.stdout)} {finding.message}"
+            text = f"{mark(finding.kind, sys.stdout)} {finding.message}"
             print_result(text, {"kind": str(finding.kind), "message": finding.message})
     if wrong:
         raise CheckFailedError(f"{name} has {plural(wrong, 'error')}; {advice}")
     if not wants_json():
-        click.echo(styles.good(f"{name} has no errors."))
+        click.echo(good(f"{name} has no errors."))
 
 
 def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> Iterator[Finding]:

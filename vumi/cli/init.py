@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from vumi.cli.options import examples
+from vumi.cli.options import Parsed, examples
 from vumi.errors import ReportedError, plural
 
 PACKAGE = Path(__file__).parent.parent
@@ -34,16 +34,14 @@ class ExistingFileError(ReportedError):
     """A file would be overwritten. The message names it."""
 
 
-class HostName(click.ParamType[str]):
-    """The name of a host, without a scheme, a port or a path."""
+def _parse_host(value: str) -> str:
+    """Return the name of a host, which has no scheme, no port and no path."""
+    if not HOST_NAME.fullmatch(value.lower()):
+        raise ValueError(f"{value!r} is no host name like {EXAMPLE_HOST}")
+    return value.lower()
 
-    name = "host"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        host = value.lower()
-        if not HOST_NAME.fullmatch(host):
-            self.fail(f"{value!r} is no host name like {EXAMPLE_HOST}", param, ctx)
-        return host
+HOST = Parsed("host", _parse_host)
 
 
 @dataclass(frozen=True)
@@ -129,8 +127,8 @@ class Setup:
     )
 )
 @click.option("--systemd", is_flag=True, help="Write units, settings and a vumi for root.")
-@click.option("--caddy", metavar="HOST", type=HostName(), help="Write a Caddyfile for this host.")
-@click.option("--nginx", metavar="HOST", type=HostName(), help="Write a site of nginx for it.")
+@click.option("--caddy", metavar="HOST", type=HOST, help="Write a Caddyfile for this host.")
+@click.option("--nginx", metavar="HOST", type=HOST, help="Write a site of nginx for it.")
 @click.option(
     "--out",
     metavar="DIR",

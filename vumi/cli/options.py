@@ -38,19 +38,23 @@ dry_run = click.option(
 )
 
 
-class BadgeId(click.ParamType[str]):
-    """An id, in the form in which it is stored."""
+class Parsed(click.ParamType[Result]):
+    """The type of a value whose parser raises a `ValueError` that says what is right."""
 
-    name = "id"
+    def __init__(self, name: str, parse: Callable[[str], Result]) -> None:
+        self.name, self._parse = name, parse
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Result:
         try:
-            return ids.normalise(value)
-        except ids.BadIdError as error:
+            return self._parse(value)
+        except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-BADGE_ID = BadgeId()
+BADGE_ID = Parsed("id", ids.normalise)
+"""An id, in the form in which it is stored."""
 
 
 @dataclass(frozen=True)

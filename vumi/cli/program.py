@@ -19,7 +19,7 @@ from chalicelib.http.errors import ClientError
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
-from vumi.cli import styles
+from vumi.cli import output
 from vumi.cli.options import Invocation, setting
 from vumi.errors import ReportedError
 from vumi.given_settings import SETTINGS
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
 
 def execute(arguments: Sequence[str], invocation: Invocation) -> int:
     """Run a command, report its error, and return the exit status."""
-    color = styles.wants_color(invocation.environment)
+    color = output.wants_color(invocation.environment)
     try:
         status = vumi.main(
             list(arguments),
@@ -140,7 +140,7 @@ def execute(arguments: Sequence[str], invocation: Invocation) -> int:
             color=color,
         )
     except click.ClickException as error:
-        styles.show_error(error, color=color)
+        output.show_error(error, color=color)
         return error.exit_code
     except click.Abort:
         return INTERRUPTED
@@ -164,5 +164,5 @@ def _protect_files() -> None:
 
 
 def _fail(message: str, status: int = FAILED, *, color: bool | None) -> int:
-    styles.show_error(click.ClickException(message), color=color)
+    output.show_error(click.ClickException(message), color=color)
     return status

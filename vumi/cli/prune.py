@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import click
 
 from chalicelib.units import WholeSeconds
-from vumi.cli.options import Invocation, confirm, dry_run, examples, yes
+from vumi.cli.options import Invocation, Parsed, confirm, dry_run, examples, yes
 from vumi.cli.output import as_json, log_change, print_objects, print_result
 from vumi.cli.progress import progress
 from vumi.errors import plural
@@ -20,19 +20,12 @@ from vumi.storage.pruning import Pruning, Unseen, UnseenBadge
 DAY: WholeSeconds = 86_400
 
 
-class DaysType(click.ParamType[int]):
-    """A number of days, in seconds."""
-
-    name = "days"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> WholeSeconds:
-        """Return the seconds, or fail with what is right."""
-        found = re.fullmatch("([1-9][0-9]{0,4})d", str(value))
-        if found is None:
-            self.fail(f"give days like 180d, not {value!r}", param, ctx)
-        return int(found[1]) * DAY
+def _parse_days(value: str) -> WholeSeconds:
+    """Return the seconds of a number of days."""
+    found = re.fullmatch("([1-9][0-9]{0,4})d", value)
+    if found is None:
+        raise ValueError(f"give days like 180d, not {value!r}")
+    return int(found[1]) * DAY
 
 
 @dataclass(slots=True)
@@ -64,7 +57,10 @@ class PrunedSums:
     )
 )
 @click.option(
-    "--unseen", type=DaysType(), required=True, help="Days without a view, like 180d, or more."
+    "--unseen",
+    type=Parsed("days", _parse_days),
+    required=True,
+    help="Days without a view, like 180d, or more.",
 )
 @click.option(
     "--below", type=click.IntRange(min=1), required=True, help="Shown numbers below this one."

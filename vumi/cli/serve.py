@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -18,7 +19,7 @@ from chalicelib.counting import ids
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples, setting
-from vumi.cli.styles import strong
+from vumi.cli.output import strong
 from vumi.engine import Engine
 from vumi.errors import ReportedError, plural
 from vumi.metrics import access
@@ -36,7 +37,7 @@ from vumi.server.service_manager import Notifier
 from vumi.server.unix_socket import GivenSocket, UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
-from vumi.storage.disk_space import DiskSpace, free_bytes
+from vumi.storage.limits import DiskSpace
 from vumi.tokens import show_first
 from vumi.workers.loops import Loop
 
@@ -72,20 +73,21 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = CrowdLimits(client_limits, crowds)
     notifier = Notifier(invocation.environment, os.getpid())
     unix_socket = _unix_socket(settings, notifier.given_socket())
-    free = partial(free_bytes, settings.folder)
-    room = DiskSpace(free, settings.min_free_bytes, time.monotonic)
-    make_top = partial(
-        MostViewed,
-        patterns=settings.public_top,
-        is_counted=lambda badge_id: ids.is_counted(badge_id, engine.resources),
+    room = DiskSpace(
+        lambda: shutil.disk_usage(settings.folder).free, settings.min_free_bytes, time.monotonic
     )
-    engine: Engine = Engine(
+    engine = Engine(
         settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
     )
     engine.view_queue.on_hot = crowds.join_hot
     overview = Overview(settings.folder, invocation.clock)
     bursts = Loop("bursts", lambda: overview.watch(engine.resources.view_clock()))
-    admin = Admin(engine, overview, invocation.clock, engine.limits_left)
+    top = MostViewed(
+        engine.database.read,
+        settings.public_top,
+        lambda badge_id: ids.is_counted(badge_id, engine.resources),
+    )
+    admin = Admin(engine.database, overview, invocation.clock, engine.limits_left)
     monitoring = Monitoring(
         (*(admin.routes if settings.admin else ()), *table_of(settings.product.drop_in).routes),
         (engine.metrics, partial(read_process, invocation.clock())),
@@ -117,7 +119,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
-        new_token = engine.prepare(make_top)
+        new_token = engine.prepare(top)
         with monitoring.running():
             engine.start()
             if settings.admin:

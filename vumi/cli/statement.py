@@ -21,7 +21,7 @@ from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
 from chalicelib.wallets.ledger import unknown
 from chalicelib.wallets.wallet import ID, PARTITION, Entry
-from vumi.cli.options import examples, on_installation
+from vumi.cli.options import Parsed, examples, on_installation
 from vumi.cli.output import as_json, print_json, wants_json
 from vumi.errors import ReportedError
 from vumi.journals import first_day, read_wallet
@@ -108,21 +108,17 @@ class WrongJournalError(StatementError):
     status = 3
 
 
-class Bound(click.ParamType[Milliseconds]):
-    """A day or a time, in UTC unless it has an offset."""
+def _parse_bound(value: str) -> Milliseconds:
+    """Return a day or a time, in UTC unless it has an offset, in milliseconds since 1970."""
+    try:
+        given = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"give 2026-11-22 or 2026-11-22T17:15:00Z, not {value!r}") from None
+    aware = given if given.tzinfo else given.replace(tzinfo=UTC)
+    return to_milliseconds(aware.timestamp())
 
-    name = "time"
 
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Milliseconds:
-        """Return the time in milliseconds since 1970."""
-        try:
-            given = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"give 2026-11-22 or 2026-11-22T17:15:00Z, not {value!r}", param, ctx)
-        aware = given if given.tzinfo else given.replace(tzinfo=UTC)
-        return to_milliseconds(aware.timestamp())
+BOUND = Parsed("time", _parse_bound)
 
 
 @click.command(
@@ -133,8 +129,8 @@ class Bound(click.ParamType[Milliseconds]):
     )
 )
 @click.argument("wallet_id")
-@click.option("--since", type=Bound(), default="1970-01-01", help="Leave out earlier entries.")
-@click.option("--until", type=Bound(), default="9999-12-31", help="Leave out this and later times.")
+@click.option("--since", type=BOUND, default="1970-01-01", help="Leave out earlier entries.")
+@click.option("--until", type=BOUND, default="9999-12-31", help="Leave out this and later times.")
 @as_json
 @on_installation
 def statement(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -35,9 +35,8 @@ def read(
     yield Family.of("vumi_file_size_bytes", "Size of the file.", _size(path))
     wal = _size(beside(path, WAL))
     yield Family.of("vumi_wal_size_bytes", "Size of the write-ahead log of the file.", wal)
-    disk = os.statvfs(path.parent)
     meaning = "Free space on the disk of the file for this user."
-    yield Family.of("vumi_disk_free_bytes", meaning, disk.f_bavail * disk.f_frsize)
+    yield Family.of("vumi_disk_free_bytes", meaning, shutil.disk_usage(path.parent).free)
 
 
 def _queues(database: Database, names: Sequence[str], now: Seconds) -> Iterator[Family]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from chalicelib.counting import bans, ids, keys
 from chalicelib.counting.bans import Ban
@@ -120,6 +121,8 @@ def check(item: Item) -> ItemKind:
     """Return the kind of a correct item. Raises `UnknownItemError` and `WrongItemError`."""
     kind = kind_of(item)
     try:
+        if kind.partition == keys.PARTITION:
+            _check_badge_id(text(item, "PK").removeprefix(keys.PARTITION))
         kind.check(item)
     except (TypeError, ValueError, KeyError) as error:
         raise WrongItemError(f"this {kind.name} is wrong: {error}") from error
@@ -135,7 +138,6 @@ def item_of(line: Mapping[str, Value]) -> tuple[ItemKind, Item]:
 
 
 def _check_badge(item: Item) -> None:
-    _check_badge_id(item)
     for name in NUMBERS:
         if number(item, name) < 0:
             raise ValueError(f"its {name} is {item[name]}; it must be 0 or more")
@@ -156,20 +158,16 @@ def _check_ban(item: Item) -> None:
 
 def _check_owner(item: Item) -> None:
     """Check an owner; without a digest, the item has the names of a badge that nobody owns."""
-    _check_badge_id(item)
     if "digest" in item or "names" not in item:
         _match(DIGEST, text(item, "digest"), "digest of a secret")
 
 
 def _check_key(item: Item) -> None:
     _match(DIGEST, text(item, "PK").removeprefix(keys.KEY), "digest of a secret")
-    badge_id = text(item, "SK").removeprefix(keys.OWNED)
-    if ids.normalise(badge_id) != badge_id:
-        raise ValueError("its id is not normalised")
+    _check_badge_id(text(item, "SK").removeprefix(keys.OWNED))
 
 
 def _check_milestones(item: Item) -> None:
-    _check_badge_id(item)
     _match(DIGEST, text(item, "owner"), "digest of a secret")
     for milestone in Milestones.of("", item).milestones:
         if milestone.count < 1 or not milestone.url:
@@ -182,7 +180,6 @@ def _check_search(item: Item) -> None:
 
 
 def _check_day(item: Item) -> None:
-    _check_badge_id(item)
     date.fromisoformat(text(item, "SK").removeprefix(keys.DAY))
     views, day = number(item, "views"), Day.of("", item)
     if min([views, *day.hours.values()]) < 0:
@@ -194,7 +191,6 @@ def _check_day(item: Item) -> None:
 
 
 def _check_traffic(item: Item) -> None:
-    _check_badge_id(item)
     month, days = text(item, "SK").removeprefix(keys.TRAFFIC), github.decode(item)
     for day in (f"{month}-01", *days, *filter(None, [text(item, "until")])):
         date.fromisoformat(day)
@@ -206,13 +202,12 @@ def _check_traffic(item: Item) -> None:
 
 
 def _check_view(item: Item) -> None:
-    _check_badge_id(item)
-    _check_ulid(text(item, "SK").removeprefix(keys.VIEW))
+    milliseconds(text(item, "SK").removeprefix(keys.VIEW))
     number(item, "ttl")
 
 
 def _check_seen(item: Item) -> None:
-    _check_ulid(text(item, "PK").split("#")[1])
+    milliseconds(text(item, "PK").split("#")[1])
 
 
 def _check_marker(item: Item) -> None:
@@ -236,10 +231,6 @@ def _check_token(item: Item) -> None:
     _match(NAME, token.name, "name of a token")
     if token.item != item:
         raise ValueError("its attributes are not those of a token")
-
-
-def _check_sweep(item: Item) -> None:
-    number(item, "swept")
 
 
 def _check_wallet(item: Item) -> None:
@@ -272,14 +263,9 @@ def _check_wallet_of_a_user(item: Item) -> None:
     _match(wallets.ID, text(item, "wallet"), "id of a wallet")
 
 
-def _check_badge_id(item: Item) -> None:
-    badge_id = text(item, "PK").removeprefix(keys.PARTITION)
+def _check_badge_id(badge_id: str) -> None:
     if ids.normalise(badge_id) != badge_id:
         raise ValueError("its id is not normalised")
-
-
-def _check_ulid(ulid: str) -> None:
-    milliseconds(ulid)
 
 
 def _match(pattern: re.Pattern[str], text: str, name: str) -> None:
@@ -342,7 +328,7 @@ STAYING = (
     ItemKind("counted view", f"{keys.SEEN}#", keys.SEEN, _check_seen),
     ItemKind("window", f"{keys.WINDOW}#", keys.WINDOW, _check_marker),  # an import makes it
     ItemKind("search for a proof", proving.PARTITION, proving.SORT, _check_search),
-    ItemKind("sweep", CURSOR.pk, CURSOR.sk, _check_sweep),
+    ItemKind("sweep", CURSOR.pk, CURSOR.sk, partial(number, name="swept")),
 )
 """The kinds that an export leaves out: each engine makes them."""
 HEADS = (BADGE, BAN, EVENT, TOKEN, WALLET)

@@ -26,13 +26,10 @@ DEAD_LETTERS = "-dead-letters"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A received message; `receives` includes this receive."""
+    """A received message."""
 
     id: int
     body: str
-    sent_at: Seconds
-    receives: int
-    first_received_at: Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +92,19 @@ class SqliteQueue:
         for message in messages:
             check_delay(message.delay)
         now = self._clock()
-        self._insert(
-            [(self.route(m.body), m.body, now, now + m.delay, now, 0, None) for m in messages]
-        )
+        self._insert([(self.route(m.body), m.body, now, now + m.delay, now, 0) for m in messages])
 
     def add_received(self, bodies: Iterable[str]) -> None:
         """Add messages as received once, because they failed before they were in the file."""
         now = self._clock()
         visible_at = now + self._visibility_timeout
-        self._insert([(self.name, body, now, visible_at, now, 1, now) for body in bodies])
+        self._insert([(self.name, body, now, visible_at, now, 1) for body in bodies])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         self._database.write(
             lambda connection: connection.executemany(
-                "INSERT INTO messages"
-                " (queue, body, sent_at, visible_at, timed_at, receives, first_received_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO messages (queue, body, sent_at, visible_at, timed_at, receives)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
                 rows,
             )
         )
@@ -197,18 +191,15 @@ class SqliteQueue:
 
     def _take(self, connection: sqlite3.Connection, now: Seconds, limit: int) -> list[Message]:
         rows = connection.execute(
-            "SELECT id, body, sent_at, receives + 1, coalesce(first_received_at, ?) FROM messages"
-            " WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, id LIMIT ?",
-            (now, self.name, now, limit),
+            "SELECT id, body FROM messages WHERE queue = ? AND visible_at <= ?"
+            " ORDER BY visible_at, id LIMIT ?",
+            (self.name, now, limit),
         ).fetchall()
         messages = [Message(*row) for row in rows]
         connection.executemany(
-            "UPDATE messages SET receives = ?, visible_at = ?, timed_at = ?, first_received_at = ?"
+            "UPDATE messages SET receives = receives + 1, visible_at = ?, timed_at = ?"
             " WHERE id = ?",
-            [
-                (m.receives, now + self._visibility_timeout, now, m.first_received_at, m.id)
-                for m in messages
-            ],
+            [(now + self._visibility_timeout, now, message.id) for message in messages],
         )
         return messages
 

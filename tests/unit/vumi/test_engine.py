@@ -58,7 +58,7 @@ def test_a_message_of_a_milestone_is_queued_apart(tmp_path: Path) -> None:
     with prepared(tmp_path) as engine:
         engine.resources.delivery_queue.send(bodies[0])
         engine.resources.delivery_queue.send_all([Message(one) for one in bodies[1:]])
-        found = engine.read("SELECT queue, body FROM messages ORDER BY id")
+        found = engine.database.read("SELECT queue, body FROM messages ORDER BY id")
     queues = [MILESTONES_QUEUE, MILESTONES_QUEUE, DELIVERY_QUEUE]
     assert found == list(zip(queues, bodies, strict=True))
 

@@ -13,30 +13,23 @@ from chalicelib.http.authentication import authenticate
 from chalicelib.http.errors import ForbiddenError
 from chalicelib.http.messages import Caller, Role
 from simulation.clocks import NOON
-from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
-from vumi.cli.program import execute
+from tests.unit.vumi.commands import Vumi
 from vumi.tokens import FIRST, FIRST_FILE, TokenError, TokenStore, show_first
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
 
 @pytest.fixture
-def table() -> MemoryTable:
-    return MemoryTable()
+def table(vumi: Vumi) -> MemoryTable:
+    return vumi.memory
 
 
 @pytest.fixture
 def store(table: MemoryTable) -> TokenStore:
     return TokenStore(table, lambda: NOON)
-
-
-def run(store: TokenStore, *arguments: str) -> None:
-    assert isinstance(store.table, MemoryTable)
-    installation = MemoryInstallation(store.table, clock=store.clock)
-    assert execute(["token", *arguments], invoke_on(installation)) == 0
 
 
 def opens(table: MemoryTable, token: str) -> bool:
@@ -71,19 +64,18 @@ def test_only_the_digest_of_a_token_is_stored(table: MemoryTable, store: TokenSt
     assert token not in str(table.items)
 
 
-def test_the_command_prints_a_token_once_and_lists_tokens_without_it(
-    store: TokenStore, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(store, "create", "--name", "ci")
-    run(store, "create", "--name", "eva", "--user", USER)
-    printed = capsys.readouterr().out.splitlines()
+def test_the_command_prints_a_token_once_and_lists_tokens_without_it(vumi: Vumi) -> None:
+    printed = []
+    for options in (["--name", "ci"], ["--name", "eva", "--user", USER]):
+        assert vumi("token", "create", *options) == 0
+        printed += vumi.out.splitlines()
     assert [line.rpartition(" ")[0] for line in printed] == [
         "Token ci, shown only once:",
         "Token eva, shown only once:",
     ]
     made = [line.rpartition(" ")[2] for line in printed]
-    run(store, "list")
-    header, *listed = capsys.readouterr().out.splitlines()
+    assert vumi("token", "list") == 0
+    header, *listed = vumi.out.splitlines()
     assert header.split() == ["DIGEST", "NAME", "HOLDER", "CREATED"]
     digests = [tokens.digest(token)[:12] for token in made]
     assert sorted(line.split(maxsplit=2) for line in listed) == sorted(
@@ -95,17 +87,14 @@ def test_the_command_prints_a_token_once_and_lists_tokens_without_it(
 
 
 def test_a_token_is_revoked_by_its_name_or_the_beginning_of_its_digest(
-    table: MemoryTable, store: TokenStore, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, store: TokenStore
 ) -> None:
     one, other, third = (store.create(name) for name in ("one", "other", "third"))
-    run(store, "revoke", "one")
-    digest = tokens.digest(other)
-    run(store, "revoke", digest[:8])
-    assert capsys.readouterr().out.splitlines() == [
-        f"revoked: {tokens.digest(one)[:12]}  one  operator  2026-03-14T12:00:00Z",
-        f"revoked: {digest[:12]}  other  operator  2026-03-14T12:00:00Z",
-    ]
-    assert [opens(table, token) for token in (one, other, third)] == [False, False, True]
+    for name, token, given in (("one", one, "one"), ("other", other, tokens.digest(other)[:8])):
+        assert vumi("token", "revoke", given) == 0
+        digest = tokens.digest(token)[:12]
+        assert vumi.out == f"revoked: {digest}  {name}  operator  2026-03-14T12:00:00Z\n"
+    assert [opens(vumi.memory, token) for token in (one, other, third)] == [False, False, True]
     assert [token.name for token in store.read_all()] == ["third"]
 
 

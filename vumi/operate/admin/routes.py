@@ -5,14 +5,14 @@ The page itself is public and has no data. Its script asks for the data with an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from chalicelib import VERSION
 from chalicelib.events.event import Event, Status, batches
@@ -32,8 +32,9 @@ from chalicelib.units import Seconds, to_iso8601, to_milliseconds
 from vumi.operate.admin.overview import By, Periods
 from vumi.operate.admin.overview_file import BadgeQuery, Made, Overview
 from vumi.server.common_commits import ADMIN_DATA
+from vumi.storage.database import Database
 from vumi.storage.file_sizes import measure, read_sizes
-from vumi.storage.queue import DEAD_LETTERS
+from vumi.storage.queue import DEAD_LETTERS, states
 
 FILE = Path(__file__).with_name("admin.html")
 SIZE_DAYS = 90
@@ -62,21 +63,12 @@ class ListOptions(LookOptions):
     limit = number(range(1, MAX_PAGE + 1), "", USUAL.limit)
 
 
-class ServedFile(Protocol):
-    """The file that the server has open."""
-
-    @property
-    def path(self) -> Path: ...
-    def read(self, sql: str, arguments: Sequence[object] = (), /) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
-
-
 class Admin:
     """The routes of the page, and their state; the server starts when this is made."""
 
     def __init__(
         self,
-        file: ServedFile,
+        file: Database,
         overview: Overview,
         clock: Callable[[], Seconds],
         limits_left: Callable[[], Mapping[str, int]] = dict,
@@ -149,8 +141,7 @@ class Admin:
 
     def _read_queues(self) -> list[dict[str, Any]]:
         """Return the number of messages and of dead letters in each queue that has some."""
-        rows = self._file.read("SELECT queue, count(*) FROM messages GROUP BY queue")
-        sizes = {str(queue): int(messages) for queue, messages in rows}
+        sizes = {name: state.messages for name, state in states(self._file).items()}
         names = sorted({queue.removesuffix(DEAD_LETTERS) for queue in sizes})
         return [
             {

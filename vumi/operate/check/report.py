@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 
 EXAMPLES = 5
@@ -26,23 +27,13 @@ class Finding:
     kind: FindingKind
     message: str
 
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.message}"
 
-
-def ok(message: str) -> Finding:
-    """Return a finding about something that is correct."""
-    return Finding(FindingKind.OK, message)
-
-
-def wrong(message: str) -> Finding:
-    """Return a finding about something that is wrong."""
-    return Finding(FindingKind.WRONG, message)
-
-
-def note(message: str) -> Finding:
-    """Return a finding that the operator should know, although nothing is wrong."""
-    return Finding(FindingKind.NOTE, message)
+ok = partial(Finding, FindingKind.OK)
+"""Returns a finding about something that is correct."""
+wrong = partial(Finding, FindingKind.WRONG)
+"""Returns a finding about something that is wrong."""
+note = partial(Finding, FindingKind.NOTE)
+"""Returns a finding that the operator should know, although nothing is wrong."""
 
 
 def all_wrong(messages: Iterable[str]) -> Iterator[Finding]:

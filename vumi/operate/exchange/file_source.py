@@ -5,14 +5,12 @@ A partition is read from its last sort key on, so that the summary or the wallet
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
@@ -25,7 +23,7 @@ from vumi.operate.admin.installation import Group, is_live, later, new_summary
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.storage.archive import FolderArchive
 from vumi.storage.queue import DEAD_LETTERS
-from vumi.storage.table import ALL_ITEMS, fetch
+from vumi.storage.table import ALL_ITEMS, fetch, item_of
 
 ITEMS = f"{ALL_ITEMS} ORDER BY pk DESC, sk DESC"
 FIRST_VIEW = (
@@ -70,7 +68,7 @@ class FileSource:
         yield from self._archive.read_all()
         for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
             try:
-                removal = EntryRemoval.of(_item(*row), sequence, removed_at)
+                removal = EntryRemoval.of(item_of(*row), sequence, removed_at)
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
                 continue
@@ -102,27 +100,27 @@ class FileSource:
             yield from self._read_badge(pk.removeprefix(BADGE.partition), rows)
             return
         first = next(rows)
-        kind = kind_of(_item(*first))
+        kind = kind_of(item_of(*first))
         if kind in STAYING:
             return
         if kind not in HEADS:
             raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")
         if kind.is_alone:
-            yield from (Group(_item(*row)) for row in chain([first], rows))
+            yield from (Group(item_of(*row)) for row in chain([first], rows))
             return
-        yield Group(_item(*first), (_item(*row) for row in rows))
+        yield Group(item_of(*first), (item_of(*row) for row in rows))
 
     def _read_badge(self, badge_id: str, rows: Iterator[tuple[str, str, str]]) -> Iterator[Group]:
         """Yield a badge with its live views, and with its views that wait in the queue."""
         first = next(rows, None)
         has_summary = first is not None and first[1] == keys.SUMMARY
-        head = _item(*first) if first and has_summary else None
+        head = item_of(*first) if first and has_summary else None
         summary = Summary.of(badge_id, head or {})
         views = list(self._find_uncounted(summary, self._waiting.pop(badge_id, [])))
         if head is None and (first or views):
             head = self._make_head(badge_id, views)
         rest = rows if has_summary or first is None else chain([first], rows)
-        moving = filter(partial(_moves, summary=summary), (_item(*row) for row in rest))
+        moving = filter(partial(_moves, summary=summary), (item_of(*row) for row in rest))
         if head is not None:
             yield Group(head, chain(views, moving))
 
@@ -152,8 +150,3 @@ def _moves(item: Item, summary: Summary) -> bool:
     """Return whether an item of a badge moves: all but the views that are counted."""
     sk = text(item, "SK")
     return not sk.startswith(VIEW.sort) or is_live(item, summary)
-
-
-def _item(pk: str, sk: str, attributes: str) -> Item:
-    values: dict[str, Any] = json.loads(attributes)
-    return {"PK": pk, "SK": sk, **values}

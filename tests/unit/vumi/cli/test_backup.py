@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.items import Item
 from chalicelib.wallets import opening
 from simulation.aws_table import create_table
+from tests.unit.vumi.commands import Vumi
 from tests.unit.vumi.operate.check.test_check import break_page
 from vumi.cli.options import Invocation
-from vumi.cli.program import execute
 from vumi.storage.database import FILE, WAY_BACK, Database
 
 NOW = 1_795_367_700.0
@@ -29,47 +28,39 @@ OUTPUTS = {"TableName": "vu-mi-table", "ArchiveBucket": "archive"}
 BADGE: Item = {"PK": "USER#a", "SK": "VIEWS", "count": 1, "version": 1}
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(autouse=True)
+def data(vumi: Vumi, tmp_path: Path) -> Path:
     data = tmp_path / "data"
     data.mkdir()
-    with closing(Database(data / FILE)):
-        return data
-
-
-def vumi(data: Path, *arguments: str) -> int:
-    return execute(arguments, Invocation({"DATA": str(data)}, lambda: NOW))
+    vumi.invocation = Invocation({"DATA": str(data)}, lambda: NOW)
+    Database(data / FILE).close()
+    return data
 
 
 def test_backups_and_the_restore_print_what_they_made(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, data: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "all").mkdir(mode=0o700)
     older, new = (
         tmp_path / "all/vu-mi-2026-01-01T000000Z",
         tmp_path / "all/vu-mi-2026-11-22T171500Z",
     )
-    assert vumi(data, "backup", str(older)) == 0
-    assert vumi(data, "backup", "--keep", "1", str(tmp_path / "all")) == 0
-    assert vumi(data, "restore", "--aside", str(new)) == 0
-    before = f"{data}.2026-11-22T171500Z"
-    assert capsys.readouterr().out.splitlines() == [
-        f"{older} has the file and 0 objects of the archive, and is correct.",
-        f"{new} has the file and 0 objects of the archive, and is correct.",
-        f"removed {older}",
-        f"{data} has the file and 0 objects of the archive, and is correct; start vu-mi.",
-        f"The folder before is {before}; remove it when you need nothing in it.",
-    ]
+    complete = "has the file and 0 objects of the archive, and is correct"
+    assert vumi("backup", str(older)) == 0
+    assert vumi.out == f"{older} {complete}.\n"
+    assert vumi("backup", "--keep", "1", str(tmp_path / "all")) == 0
+    assert vumi.out == f"{new} {complete}.\nremoved {older}\n"
+    assert vumi("restore", "--aside", str(new)) == 0
+    before = f"The folder before is {data}.2026-11-22T171500Z; remove it when you need nothing in"
+    assert vumi.out == f"{data} {complete}; start vu-mi.\n{before} it.\n"
 
 
-def test_json_has_the_same(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same(vumi: Vumi, tmp_path: Path) -> None:
     new, restored = tmp_path / "new", tmp_path / "restored"
-    assert vumi(data, "backup", "--json", str(new)) == 0
-    assert vumi(restored, "restore", "--json", str(new)) == 0
-    assert list(map(json.loads, capsys.readouterr().out.splitlines())) == [
-        {"backup": str(new), "objects": 0, "removed": []},
-        {"data": str(restored), "objects": 0, "before": None},
-    ]
+    assert vumi.json("backup", str(new)) == [{"backup": str(new), "objects": 0, "removed": []}]
+    vumi.invocation = Invocation({"DATA": str(restored)}, lambda: NOW)
+    found = vumi.json("restore", str(new))
+    assert found == [{"data": str(restored), "objects": 0, "before": None}]
 
 
 @pytest.mark.parametrize(
@@ -82,29 +73,26 @@ def test_json_has_the_same(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
         ["check", "--table", "x"],
     ],
 )
-def test_wrong_usage_has_status_2_and_makes_nothing(data: Path, arguments: list[str]) -> None:
-    assert vumi(data, *arguments) == 2
-    assert [path.name for path in data.parent.iterdir()] == ["data"]
-
-
-def test_check_prints_findings_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert vumi(data, "check", "--json") == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {"kind": "ok", "message": "badges: each count equals the sum of its history"} in found
-
-
-def test_a_broken_file_is_replaced_by_its_backup(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_wrong_usage_has_status_2_and_makes_nothing(
+    vumi: Vumi, tmp_path: Path, arguments: list[str]
 ) -> None:
-    assert vumi(data, "backup", str(tmp_path / "backup")) == 0
+    assert vumi(*arguments) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_check_prints_findings_as_json(vumi: Vumi) -> None:
+    found = {"kind": "ok", "message": "badges: each count equals the sum of its history"}
+    assert found in vumi.json("check")
+
+
+def test_a_broken_file_is_replaced_by_its_backup(vumi: Vumi, data: Path, tmp_path: Path) -> None:
+    assert vumi("backup", str(tmp_path / "backup")) == 0
     break_page(data / FILE)
-    capsys.readouterr()
-    assert vumi(data, "check") == 3
-    out, err = capsys.readouterr()
-    assert "database disk image is malformed" in out
-    assert err.endswith(f"{WAY_BACK}\n")
-    assert vumi(data, "restore", "--aside", str(tmp_path / "backup")) == 0
-    assert vumi(data, "check") == 0
+    assert vumi("check") == 3
+    assert "database disk image is malformed" in vumi.out
+    assert vumi.err.endswith(f"{WAY_BACK}\n")
+    assert vumi("restore", "--aside", str(tmp_path / "backup")) == 0
+    assert vumi("check") == 0
 
 
 @pytest.fixture
@@ -126,14 +114,14 @@ def table() -> Iterator[DynamoTable]:
 
 
 def test_the_check_of_a_stack_reads_its_table_or_a_restored_one_and_its_archive(
-    data: Path, table: DynamoTable, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, table: DynamoTable
 ) -> None:
     """An object of malformed records is not read."""
     archive = boto3.client("s3")
     malformed = "journal/malformed/x.jsonl.gz"
     archive.put_object(Bucket=OUTPUTS["ArchiveBucket"], Key=malformed, Body=b"no gzip")
-    assert vumi(data, "check", "--stack", STACK) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert vumi("check", "--stack", STACK) == 0
+    assert vumi.out.splitlines() == [
         "ok: items: wallet 1, wallet of a user 1",
         "ok: badges: each count equals the sum of its history",
         "ok: wallets: each balance equals its journal (1 wallet)",
@@ -143,14 +131,12 @@ def test_the_check_of_a_stack_reads_its_table_or_a_restored_one_and_its_archive(
     undecoded: Any = {"PK": {"S": "x"}, "SK": {"S": "y"}, "a": {"B": b"z"}}
     boto3.client("dynamodb").put_item(TableName=OUTPUTS["TableName"], Item=undecoded)
     archive.put_object(Bucket=OUTPUTS["ArchiveBucket"], Key="journal/2027/x.gz", Body=b"no gzip")
-    assert vumi(data, "check", "--stack", STACK) == 3
-    out, err = capsys.readouterr()
-    assert "wrong: the badge a has 1 view, but its history has 0" in out
-    assert "wrong: x y: an attribute" in out
-    assert "wrong: journal/2027/x.gz can't be read: Not a gzipped file" in out
-    assert err.startswith("Error: the stack vu-mi-prod has 3 errors; docs/backups.md")
+    assert vumi("check", "--stack", STACK) == 3
+    assert "wrong: the badge a has 1 view, but its history has 0" in vumi.out
+    assert "wrong: x y: an attribute" in vumi.out
+    assert "wrong: journal/2027/x.gz can't be read: Not a gzipped file" in vumi.out
+    assert vumi.err.startswith("Error: the stack vu-mi-prod has 3 errors; docs/backups.md")
     create_table(boto3.client("dynamodb"), "restored")
-    assert vumi(data, "check", "--stack", STACK, "--table", "restored") == 3
-    out, err = capsys.readouterr()
-    assert out.startswith("ok: items: none\n")
-    assert err.startswith("Error: the table restored has 1 error;")
+    assert vumi("check", "--stack", STACK, "--table", "restored") == 3
+    assert vumi.out.startswith("ok: items: none\n")
+    assert vumi.err.startswith("Error: the table restored has 1 error;")

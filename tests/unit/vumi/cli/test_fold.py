@@ -13,21 +13,23 @@ from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.counting import badge_count, keys, storing
+from chalicelib.counting import keys
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View
 from chalicelib.counting.windows import Windows
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
+from chalicelib.units import to_milliseconds
 from simulation.aws_table import create_table
-from simulation.clocks import NOON, FakeTime, ulid_of
+from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
+from simulation.views import shown, store, summary, view
+from tests.unit.vumi.commands import Vumi
 from vumi.cli.fold import FoldedBadge, NotFoldedError, fold_badges, report
-from vumi.cli.program import main
+from vumi.cli.options import Invocation
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
 from vumi.settings import StandaloneSettings
@@ -43,13 +45,13 @@ def table() -> Table:
     return MemoryTable()
 
 
-def store(table: Table, *badge_ids: str, taken: float = NOON, views: int = 2) -> None:
+def take(table: Table, *badge_ids: str, taken: float = NOON, views: int = 2) -> None:
     stored = [
-        View(badge_id, ulid_of(taken, f"{number:016}"))
+        view(to_milliseconds(taken), number, badge_id)
         for badge_id in badge_ids
         for number in range(views)
     ]
-    assert storing.store(Counting(table, Windows(), lambda: taken), stored) == {}
+    assert store(table, *stored, now=taken) == {}
 
 
 def fold(table: Table, badge_ids: Iterable[str] = BADGES) -> Iterator[FoldedBadge]:
@@ -58,17 +60,17 @@ def fold(table: Table, badge_ids: Iterable[str] = BADGES) -> Iterator[FoldedBadg
 
 
 def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: SqliteTable) -> None:
-    store(table, *BADGES)
+    take(table, *BADGES)
     assert list(fold(table)) == [FoldedBadge(badge_id, 2) for badge_id in BADGES]
     assert {read(table, badge_id).count for badge_id in BADGES} == {2}
-    assert {badge_count.read(table, badge_id).shown for badge_id in BADGES} == {2}
+    assert {shown(table, badge_id) for badge_id in BADGES} == {2}
     assert list(fold(table)) == [FoldedBadge(badge_id) for badge_id in BADGES]
 
 
 def test_a_badge_that_fails_delays_no_other_and_is_named(
     table: SqliteTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store(table, "a", "b", "c")
+    take(table, "a", "b", "c")
     broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
     table.put_all([broken])
     with pytest.raises(NotFoldedError, match="1 badge not folded"):
@@ -79,27 +81,24 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     assert (read(table, "a").count, read(table, "c").count) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        ([UnavailableError("throttled")] * 9, "throttled"),
+        ([KeyboardInterrupt()], "it was interrupted"),
+    ],
+)
 def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
-    table: SqliteTable,
+    table: SqliteTable, failures: list[BaseException], reason: str
 ) -> None:
-    """The first 100 are folded, and the next run folds the others."""
-    store(table, *BADGES)
-    once, always = [UnavailableError("throttled")], [UnavailableError("throttled")] * 9
-    faulty = FaultyTable(table, before_write=raising(*once, *[None] * 100, *always))
-    stopped = "the fold stopped after 100 badges: throttled; run it again to fold the rest"
+    """The first 100 are folded, and the next run folds the others. So it is after Ctrl-C."""
+    take(table, *BADGES)
+    once = UnavailableError("throttled")
+    faulty = FaultyTable(table, before_write=raising(once, *[None] * 100, *failures))
+    stopped = f"the fold stopped after 100 badges: {reason}; run it again to fold the rest"
     with pytest.raises(NotFoldedError, match=stopped):
         report(fold(faulty))
     assert sum(folded.views for folded in fold(table)) == 2 * 150
-
-
-def test_an_interrupted_run_says_how_to_continue(table: SqliteTable) -> None:
-    def ids() -> Iterator[str]:
-        yield from BADGES[:100]
-        raise KeyboardInterrupt
-
-    store(table, *BADGES)
-    with pytest.raises(NotFoldedError, match="it was interrupted; run it again"):
-        report(fold(table, ids()))
 
 
 # ---- on AWS
@@ -109,7 +108,7 @@ def test_on_aws_the_badges_are_those_that_have_views() -> None:
     with mock_aws(), closing(aws_client("dynamodb")) as client:
         create_table(client, "vu-mi")
         table = DynamoTable(client, "vu-mi")
-        store(table, "a", "ü/#VIEW", "c", views=40)
+        take(table, "a", "ü/#VIEW", "c", views=40)
         table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
         found = list(viewed_ids(client, "vu-mi"))
     assert sorted(found) == ["a", "c", "ü/#VIEW"]
@@ -133,8 +132,8 @@ def test_on_aws_a_badge_with_views_on_two_pages_is_returned_once() -> None:
 def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteTable) -> None:
     """Otherwise a young view could be put before the watermark."""
     ahead = NOON + CLOCK_MARGIN_SECONDS
-    store(table, "young")
-    store(table, "old", taken=NOON - 1_200)
+    take(table, "young")
+    take(table, "old", taken=NOON - 1_200)
     own = counting_behind(table, Windows(), lambda: ahead)
     assert [BadgeFold(own, badge_id).fold_all() for badge_id in ("young", "old")] == [0, 2]
     assert read(table, "young").watermark < NOON * 1000
@@ -148,31 +147,24 @@ def test_on_one_machine_the_badges_are_those_that_have_views_however_many_they_a
 ) -> None:
     with closing(Database(tmp_path / FILE)) as database:
         table = SqliteTable(database)
-        store(table, *BADGES[:50])
+        take(table, *BADGES[:50])
         table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
         found = FileInstallation(database, StandaloneSettings.from_environment({}), time.time)
         assert list(found.viewed_ids(limit=7)) == BADGES[:50]
 
 
 def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, tmp_path: Path
 ) -> None:
     """After the clock is set back, views are still later than the watermark."""
-    monkeypatch.setenv("DATA", str(tmp_path))
+    vumi.invocation = Invocation({"DATA": str(tmp_path)}, time.time)
+    assert vumi("fold", "--all") == 1
+    assert f"{tmp_path / FILE} does not exist" in vumi.err
     with closing(Database(tmp_path / FILE)) as database:
-        store(SqliteTable(database), "a", "b")
-    assert main(["fold", "--all"]) == 0
-    assert capsys.readouterr().out == "folded 4 views of 2 badges\n"
-    with closing(Database(tmp_path / FILE)) as database:
-        folded = read(SqliteTable(database), "a")
+        table = SqliteTable(database)
+        take(table, "a", "b")
+        assert vumi("fold", "--all") == 0
+        assert vumi.out == "folded 4 views of 2 badges\n"
         [(highest,)] = database.read("SELECT highest FROM clock")
-    assert folded.count == 2
-    assert highest * 1000 > folded.watermark
-
-
-def test_a_missing_file_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DATA", str(tmp_path))
-    assert main(["fold", "--all"]) == 1
-    assert f"{tmp_path / FILE} does not exist" in capsys.readouterr().err
+        assert summary(table, "a")["count"] == 2
+        assert highest * 1000 > read(table, "a").watermark

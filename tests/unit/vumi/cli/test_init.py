@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
 
 from simulation.environment import ROOT
-from vumi.cli.options import Invocation
-from vumi.cli.program import execute
+from tests.unit.vumi.commands import Vumi
 
 EXAMPLES = ROOT / "examples"
 HOST = "badges.example.com"
 SOCKET = "unix:/run/vumi/vumi.sock"
-
-
-def run(*arguments: str | Path) -> int:
-    return execute(["init", *map(str, arguments)], Invocation({}, time.time))
 
 
 def code(text: str) -> list[str]:
@@ -27,13 +21,13 @@ def code(text: str) -> list[str]:
 
 
 def test_the_service_is_the_example_and_each_file_has_its_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, tmp_path: Path
 ) -> None:
     out = tmp_path / "a setup"
-    assert run("--systemd", "--out", out) == 0
+    assert vumi("init", "--systemd", "--out", str(out)) == 0
     written = {path.name: path.read_text() for path in out.iterdir()}
     assert written == {path.name: path.read_text() for path in (EXAMPLES / "systemd").iterdir()}
-    commands = code(capsys.readouterr().out)
+    commands = code(vumi.out)
     installed = [line for line in commands if line.startswith("install ")]
     assert {re.findall(r"'.*/(.*)'", line)[0] for line in installed} == set(written)
     [secret, program, *others] = sorted(installed, key=lambda line: "644" in line)
@@ -55,9 +49,9 @@ def test_the_service_is_the_example_and_each_file_has_its_command(
     ],
 )
 def test_a_proxy_serves_the_host_from_where_the_server_listens(
-    tmp_path: Path, options: list[str], file: str, upstream: str
+    vumi: Vumi, tmp_path: Path, options: list[str], file: str, upstream: str
 ) -> None:
-    assert run(*options, "Views.Example.org", "--out", tmp_path) == 0
+    assert vumi("init", *options, "Views.Example.org", "--out", str(tmp_path)) == 0
     text = (tmp_path / file).read_text()
     example = (EXAMPLES / ("Caddyfile" if file == "Caddyfile" else "nginx.conf")).read_text()
     assert text.count("views.example.org") == example.count(HOST) > 0
@@ -67,21 +61,21 @@ def test_a_proxy_serves_the_host_from_where_the_server_listens(
 
 
 @pytest.mark.parametrize(("proxy", "group"), [("--nginx", "www-data"), ("--caddy", "caddy")])
-def test_the_group_of_the_proxy_may_connect(tmp_path: Path, proxy: str, group: str) -> None:
-    assert run("--systemd", proxy, HOST, "--out", tmp_path) == 0
+def test_the_group_of_the_proxy_may_connect(
+    vumi: Vumi, tmp_path: Path, proxy: str, group: str
+) -> None:
+    assert vumi("init", "--systemd", proxy, HOST, "--out", str(tmp_path)) == 0
     units = "".join(path.read_text() for path in tmp_path.glob("vu-mi.s*"))
     assert set(re.findall(r"^(?:Socket|Supplementary)Groups?=(.*)$", units, re.MULTILINE)) == {
         group
     }
 
 
-def test_an_existing_file_is_kept_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_existing_file_is_kept_and_nothing_is_written(vumi: Vumi, tmp_path: Path) -> None:
     unit = tmp_path / "vu-mi.service"
     unit.write_text("mine")
-    assert run("--systemd", "--out", tmp_path) == 1
-    assert capsys.readouterr().err.startswith(f"Error: {unit} exists; ")
+    assert vumi("init", "--systemd", "--out", str(tmp_path)) == 1
+    assert vumi.err.startswith(f"Error: {unit} exists; ")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -98,8 +92,8 @@ def test_an_existing_file_is_kept_and_nothing_is_written(
     ],
 )
 def test_wrong_usage_names_what_to_give(
-    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    assert run(*arguments, "--out", tmp_path / "out") == 2
-    assert message in capsys.readouterr().err
+    assert vumi("init", *arguments, "--out", str(tmp_path / "out")) == 2
+    assert message in vumi.err
     assert not (tmp_path / "out").exists()

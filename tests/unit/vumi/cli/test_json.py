@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from simulation.clocks import NOON, Clock
-from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import put_summary
-from vumi.cli.program import execute
+from tests.unit.vumi.commands import Vumi
 
 NEW = "?"
 """Stands for a new secret."""
 
 
-@pytest.fixture
-def installation() -> MemoryInstallation:
-    made = MemoryInstallation(clock=Clock(NOON))
-    put_summary(made.memory, "a", base=10, count=5, version=1, created=1)
-    return made
-
-
-def run(
-    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> list[dict[str, object]]:
-    capsys.readouterr()
-    execute([*arguments, "--json"], invoke_on(installation))
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+@pytest.fixture(autouse=True)
+def _badge(vumi: Vumi) -> None:
+    put_summary(vumi.memory, "a", base=10, count=5, version=1, created=1)
 
 
 @pytest.mark.parametrize(
@@ -43,36 +30,29 @@ def run(
     ],
 )
 def test_a_result_is_read_by_a_program(
-    installation: MemoryInstallation,
-    command: str,
-    lines: list[dict[str, object]],
-    capsys: pytest.CaptureFixture[str],
+    vumi: Vumi, command: str, lines: list[dict[str, object]]
 ) -> None:
-    found = run(installation, capsys, *command.split())
+    found = vumi.json(*command.split())
     secret = {name for line in found for name, value in line.items() if len(str(value)) in {32, 43}}
     assert [line | dict.fromkeys(secret & line.keys(), NEW) for line in found] == lines
 
 
-def test_an_import_is_read_by_a_program(
-    installation: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_import_is_read_by_a_program(vumi: Vumi, tmp_path: Path) -> None:
     counts, export = tmp_path / "counts.csv", str(tmp_path / "export.jsonl")
     counts.write_text("a,3\nb,4\n")
-    assert run(installation, capsys, "import", str(counts), "--dry-run") == [
+    assert vumi.json("import", str(counts), "--dry-run") == [
         {"id": "a", "outcome": "kept", "before": 10, "count": 3},
         {"imported": 1, "unchanged": 0, "replaced": 0, "kept": 1},
     ]
-    assert execute(["export", export], invoke_on(installation)) == 0
-    put_summary(installation.memory, "a", count=1, version=1, created=9)
-    assert run(installation, capsys, "import", export) == [
+    assert vumi("export", export) == 0
+    put_summary(vumi.memory, "a", count=1, version=1, created=9)
+    assert vumi.json("import", export) == [
         {"kind": "badge", "name": "a", "kept": "it is here with other content"},
         {"kind": "badge", "kept": 1},
     ]
 
 
-def test_a_token_is_revoked_for_a_program(
-    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(installation, capsys, "token", "create", "--name", "ci")
-    [revoked] = run(installation, capsys, "token", "revoke", "ci")
+def test_a_token_is_revoked_for_a_program(vumi: Vumi) -> None:
+    vumi.json("token", "create", "--name", "ci")
+    [revoked] = vumi.json("token", "revoke", "ci")
     assert revoked["name"] == "ci"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import select
@@ -17,46 +16,33 @@ from pathlib import Path
 
 import pytest
 
-from simulation.clocks import NOON
-from simulation.installation import MemoryInstallation, invoke_on
-from simulation.memory_table import MemoryTable
+from simulation.environment import ROOT
 from simulation.views import AT_NOON, put_summary, put_views
+from tests.unit.vumi.commands import Vumi
 from vumi.cli import listing
 from vumi.cli.listing import ENTER, LEAVE, Terminal, follow
-from vumi.cli.program import execute
 from vumi.operate.admin.overview import By
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
-ROOT = Path(__file__).parents[4]
+
+@pytest.fixture(autouse=True)
+def _badges(vumi: Vumi) -> None:
+    """Put three badges: the busiest in total, today and now differ."""
+    put_summary(vumi.memory, "old", count=9_000, created=1_700_000_000, frozen=1)
+    put_summary(vumi.memory, "today", count=50, today={"day": "2026-03-14", "h01": 50})
+    put_views(vumi.memory, AT_NOON, AT_NOON - 1, badge_id="now")
 
 
-@pytest.fixture
-def installation() -> MemoryInstallation:
-    """Return an installation with three badges: the busiest in total, today and now differ."""
-    memory = MemoryTable()
-    put_summary(memory, "old", count=9_000, created=1_700_000_000, frozen=1)
-    put_summary(memory, "today", count=50, today={"day": "2026-03-14", "h01": 50})
-    put_views(memory, AT_NOON, AT_NOON - 1, badge_id="now")
-    return MemoryInstallation(memory, clock=lambda: NOON)
-
-
-def run(installation: MemoryInstallation, *arguments: str) -> None:
-    assert execute(arguments, invoke_on(installation)) == 0
-
-
-def test_badges_are_listed_with_aligned_numbers(
-    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(installation, "list")
-    out, err = capsys.readouterr()
-    assert out.splitlines() == [
+def test_badges_are_listed_with_aligned_numbers(vumi: Vumi) -> None:
+    assert vumi("list") == 0
+    assert vumi.out.splitlines() == [
         "NOW  TODAY  MONTH  TOTAL  CREATED             BADGE",
         "  0      0      0  9,000  2023-11-14  frozen  old",
         "  0     50     50     50  -                   today",
         "  2      2      2      2  -                   now",
     ]
-    assert err == "3 of 3 badges; 9,052 views\n"
+    assert vumi.err == "3 of 3 badges; 9,052 views\n"
 
 
 @pytest.mark.parametrize(
@@ -69,35 +55,25 @@ def test_badges_are_listed_with_aligned_numbers(
         (["--search", "tod"], ["today"]),
     ],
 )
-def test_json_has_a_badge_on_each_line(
-    installation: MemoryInstallation,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    ids: list[str],
-) -> None:
-    run(installation, "list", "--json", *options)
-    badges = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [badge["id"] for badge in badges] == ids
-    assert {"name", "total", "month", "today", "now", "frozen", "owned", "names"} <= badges[
-        0
-    ].keys()
+def test_json_has_a_badge_on_each_line(vumi: Vumi, options: list[str], ids: list[str]) -> None:
+    first, *others = vumi.json("list", *options)
+    assert [badge["id"] for badge in (first, *others)] == ids
+    assert {"name", "total", "month", "today", "now", "frozen", "owned", "names"} <= first.keys()
 
 
-def test_an_id_cant_steer_the_terminal(
-    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
-) -> None:
-    put_summary(installation.memory, "\x1b[2Jgone\u202e", count=1)
-    run(installation, "list", "--search", "gone")
-    assert "\\x1b[2Jgone\\u202e" in capsys.readouterr().out
+def test_an_id_cant_steer_the_terminal(vumi: Vumi) -> None:
+    put_summary(vumi.memory, "\x1b[2Jgone\u202e", count=1)
+    assert vumi("list", "--search", "gone") == 0
+    assert "\\x1b[2Jgone\\u202e" in vumi.out
 
 
 @pytest.mark.parametrize("option", [["--limit", "0"], ["--limit", "100001"], ["--sort", "name"]])
-def test_other_options_are_wrong_usage(installation: MemoryInstallation, option: list[str]) -> None:
-    assert execute(["list", *option], invoke_on(installation)) == 2
+def test_other_options_are_wrong_usage(vumi: Vumi, option: list[str]) -> None:
+    assert vumi("list", *option) == 2
 
 
-def test_the_frame_has_the_sums_and_the_busiest_badges(installation: MemoryInstallation) -> None:
-    lines = [*listing.read(installation, By.NOW, 2).lines()]
+def test_the_frame_has_the_sums_and_the_busiest_badges(vumi: Vumi) -> None:
+    lines = [*listing.read(vumi.installation, By.NOW, 2).lines()]
     assert lines[0] == "vu-mi  12:00:00 UTC  3 badges, by now"
     assert lines[1] == "views: 2 now  52 today  52 this month  9,052 in total"
     assert lines[3].split() == ["NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "BADGE"]
@@ -122,10 +98,10 @@ class Keyboard(Terminal):
         return key
 
 
-def test_keys_change_the_order_and_q_quits(installation: MemoryInstallation) -> None:
+def test_keys_change_the_order_and_q_quits(vumi: Vumi) -> None:
     keyboard = Keyboard("tTdq")
     with pytest.raises(listing.QuitError):
-        follow(installation, By.NOW, 10, keyboard)
+        follow(vumi.installation, By.NOW, 10, keyboard)
     sorts = [frame.partition("badges, by ")[2].split("'")[0] for frame in keyboard.frames[2:]]
     assert sorts == ["now", "total", "total", "today"]
 

@@ -10,19 +10,19 @@ import pytest
 
 from chalicelib import VERSION
 from chalicelib.storage.errors import UnavailableError
-from simulation.installation import MemoryInstallation, invoke_on
-from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
+from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
-from vumi.cli.program import COMMANDS, GROUPS, execute, main, vumi
+from vumi.cli.program import COMMANDS, GROUPS, main
+from vumi.cli.program import vumi as program
 
 
 def all_commands() -> list[tuple[str, click.Command]]:
     """Return every command and the commands in it, by their full names."""
-    context = click.Context(vumi)
+    context = click.Context(program)
     found = []
     for name in COMMANDS:
-        command = vumi.get_command(context, name)
+        command = program.get_command(context, name)
         assert command is not None
         found.append((name, command))
         if isinstance(command, click.Group):
@@ -60,54 +60,43 @@ def test_the_program_tells_its_commands_and_its_version(
 @pytest.mark.parametrize(
     "arguments", [["count"], ["fold"], ["fold", "a", "--all"], ["redrive", "now"], ["import"]]
 )
-def test_wrong_usage_has_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(arguments, invoke_on(MemoryInstallation())) == 2
-    assert capsys.readouterr().err.startswith("Usage: vumi ")
+def test_wrong_usage_has_status_2(vumi: Vumi, arguments: list[str]) -> None:
+    assert vumi(*arguments) == 2
+    assert vumi.err.startswith("Usage: vumi ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "meant"), [(["lst"], "'list'"), (["serve", "--prot", "1"], "'--port'")]
 )
 def test_a_mistyped_command_or_option_gets_a_suggestion(
-    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, arguments: list[str], meant: str
 ) -> None:
-    assert execute(arguments, invoke_on(MemoryInstallation())) == 2
-    err = capsys.readouterr().err
-    assert "Did you mean" in err
-    assert meant in err.splitlines()[-1]
+    assert vumi(*arguments) == 2
+    assert "Did you mean" in vumi.err
+    assert meant in vumi.err.splitlines()[-1]
 
 
-def test_an_option_of_serve_beats_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
-    invocation = Invocation({"PORT": "wrong too"}, time.time)
-    assert execute(["serve", "--port", "wrong"], invocation) == 1
-    assert "PORT must be a whole number from 0 to 65535, not 'wrong'" in capsys.readouterr().err
+def test_an_option_of_serve_beats_the_environment(vumi: Vumi) -> None:
+    vumi.invocation = Invocation({"PORT": "wrong too"}, time.time)
+    assert vumi("serve", "--port", "wrong") == 1
+    assert "PORT must be a whole number from 0 to 65535, not 'wrong'" in vumi.err
 
 
-def test_a_quiet_token_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    installation = MemoryInstallation()
-    assert execute(["token", "create", "--name", "a", "--quiet"], invoke_on(installation)) == 0
-    assert re.fullmatch("[A-Za-z0-9_-]{43}\n", capsys.readouterr().out)
+def test_a_quiet_token_is_printed_alone(vumi: Vumi) -> None:
+    assert vumi("token", "create", "--name", "a", "--quiet") == 0
+    assert re.fullmatch("[A-Za-z0-9_-]{43}\n", vumi.out)
 
 
-def test_a_failure_of_storage_is_one_line_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
-    class Failing(FaultyTable, MemoryTable):
-        """A table that fails."""
-
-    table = Failing(MemoryTable(), before_write=raising(UnavailableError("throttled")))
-    installation = MemoryInstallation(table)
-    assert execute(["token", "create", "--name", "a"], invoke_on(installation)) == 1
-    assert capsys.readouterr().err == "Error: throttled\n"
-
-
-def test_an_interrupted_command_has_the_status_of_the_signal() -> None:
-    class Interrupted(MemoryInstallation):
-        """The operator presses Ctrl-C."""
-
-        @property
-        def table(self) -> MemoryTable:
-            raise KeyboardInterrupt
-
-    assert execute(["token", "list"], invoke_on(Interrupted())) == 130
+@pytest.mark.parametrize(
+    ("failure", "status", "says"),
+    [(UnavailableError("throttled"), 1, "Error: throttled\n"), (KeyboardInterrupt(), 130, "\n")],
+)
+def test_a_failure_of_storage_is_one_line_and_an_interruption_has_the_status_of_its_signal(
+    vumi: Vumi, failure: BaseException, status: int, says: str
+) -> None:
+    vumi.installation.faulty = FaultyTable(vumi.memory, before_write=raising(failure))
+    assert vumi("token", "create", "--name", "a") == status
+    assert vumi.err == says
 
 
 @pytest.mark.parametrize("shell", ["fish", "zsh", "bash"])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +14,8 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
-from simulation.installation import MemoryInstallation, invoke_on
-from vumi.cli.program import execute
+from simulation.installation import MemoryInstallation
+from tests.unit.vumi.commands import Vumi
 from vumi.cli.statement import HEADER, StatementError, open_statement
 from vumi.journals import UnreadableObjectError
 from vumi.operate.admin.installation import Installation
@@ -141,25 +139,18 @@ def test_an_unknown_wallet_is_reported(wallet_id: str) -> None:
 
 
 @pytest.fixture
-def installation() -> MemoryInstallation:
-    return MemoryInstallation()
-
-
-@pytest.fixture
-def bank(installation: MemoryInstallation) -> Bank:
+def bank(vumi: Vumi) -> Bank:
     """Return wallets with a deposit on each of two days, and a transfer on the third."""
-    bank = Bank(installation.table)
+    bank = Bank(vumi.table)
     for amount in (5, 6):
         bank.post(amount, bank.a)
     bank.post(3, bank.b, bank.a)
     return bank
 
 
-def test_the_entries_are_a_table(
-    installation: MemoryInstallation, bank: Bank, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["statement", bank.a], invoke_on(installation)) == 0
-    assert capsys.readouterr().out.splitlines() == [
+def test_the_entries_are_a_table(vumi: Vumi, bank: Bank) -> None:
+    assert vumi("statement", bank.a) == 0
+    assert vumi.out.splitlines() == [
         HEADER,
         "2027-01-15T08:00:00.000Z  deposit                     +5                     5",
         "2027-01-16T08:00:00.000Z  deposit                     +6                    11",
@@ -168,17 +159,8 @@ def test_the_entries_are_a_table(
     ]
 
 
-def print_as_json(
-    capsys: pytest.CaptureFixture[str], installation: MemoryInstallation, *arguments: str
-) -> list[dict[str, Any]]:
-    assert execute(["statement", *arguments, "--json"], invoke_on(installation)) == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
-def test_json_has_an_entry_per_line_and_the_balance(
-    installation: MemoryInstallation, bank: Bank, capsys: pytest.CaptureFixture[str]
-) -> None:
-    entry, end = print_as_json(capsys, installation, bank.b)
+def test_json_has_an_entry_per_line_and_the_balance(vumi: Vumi, bank: Bank) -> None:
+    entry, end = vumi.json("statement", bank.b)
     assert entry.pop("id") == bank.entries(bank.b)[0]["SK"].removeprefix("TX#")  # type: ignore[union-attr]
     assert entry == {
         "at": "2027-01-17T08:00:00.000Z",
@@ -202,31 +184,22 @@ def test_json_has_an_entry_per_line_and_the_balance(
     ],
 )
 def test_bounds_leave_entries_out_and_keep_the_balances(
-    installation: MemoryInstallation,
-    bank: Bank,
-    capsys: pytest.CaptureFixture[str],
-    bounds: list[str],
-    balances: list[str],
+    vumi: Vumi, bank: Bank, bounds: list[str], balances: list[str]
 ) -> None:
-    *entries, end = print_as_json(capsys, installation, bank.a, *bounds)
+    *entries, end = vumi.json("statement", bank.a, *bounds)
     assert [entry["balance"] for entry in entries] == balances
     assert end["journal"] == "8"
 
 
-def test_a_wrong_bound_is_wrong_usage(
-    installation: MemoryInstallation, bank: Bank, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["statement", bank.a, "--since", "monday"], invoke_on(installation)) == 2
-    told = "give 2026-11-22 or 2026-11-22T17:15:00Z, not 'monday'"
-    assert told in capsys.readouterr().err
+def test_a_wrong_bound_is_wrong_usage(vumi: Vumi, bank: Bank) -> None:
+    assert vumi("statement", bank.a, "--since", "monday") == 2
+    assert "give 2026-11-22 or 2026-11-22T17:15:00Z, not 'monday'" in vumi.err
 
 
-def test_a_balance_that_differs_from_the_journal_has_status_3(
-    installation: MemoryInstallation, bank: Bank, capsys: pytest.CaptureFixture[str]
-) -> None:
-    installation.memory.remove(key_of(bank.entries(bank.a)[0]))
-    assert execute(["statement", bank.a], invoke_on(installation)) == 3
-    assert capsys.readouterr().err == (
+def test_a_balance_that_differs_from_the_journal_has_status_3(vumi: Vumi, bank: Bank) -> None:
+    vumi.memory.remove(key_of(bank.entries(bank.a)[0]))
+    assert vumi("statement", bank.a) == 3
+    assert vumi.err == (
         f"Error: the wallet {bank.a} has 8, but its journal adds up to 3; entries reach the archive"
         " some minutes after they leave the table, so run it again in 15 minutes\n"
     )

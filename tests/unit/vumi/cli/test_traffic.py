@@ -11,10 +11,9 @@ import pytest
 
 from chalicelib.history import github
 from simulation.clocks import NOON
-from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import put_summary
 from tests.loopback import Answer, SilentHandler, answering
-from vumi.cli.program import execute
+from tests.unit.vumi.commands import Vumi
 
 NAME = "octocat/hello"
 SAMPLE = json.loads((Path(__file__).parents[2] / "pages" / "github_traffic.json").read_text())
@@ -37,46 +36,37 @@ def host(
         yield url, asked
 
 
-@pytest.fixture
-def installation() -> MemoryInstallation:
-    made = MemoryInstallation(clock=lambda: NOON)
-    put_summary(made.table, NAME, count=3)
-    return made
+@pytest.fixture(autouse=True)
+def _badge(vumi: Vumi) -> None:
+    put_summary(vumi.table, NAME, count=3)
 
 
-def run(installation: MemoryInstallation, folder: Path, github_url: str, *more: str) -> int:
+def run(vumi: Vumi, folder: Path, github_url: str, *more: str) -> int:
     (folder / "token").write_text("the-token\n")
     (folder / "secret").write_text("the-secret\n")
     given = ("--token-file", str(folder / "token"), "--github", github_url)
-    return execute(("traffic", NAME, *given, *more), invoke_on(installation))
+    return vumi("traffic", NAME, *given, *more)
 
 
-def test_the_numbers_are_stored_beside_the_badge(
-    installation: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_numbers_are_stored_beside_the_badge(vumi: Vumi, tmp_path: Path) -> None:
     with host() as (url, asked):
-        assert run(installation, tmp_path, url) == 0
+        assert run(vumi, tmp_path, url) == 0
     paths = [f"/repos/{NAME}/traffic/{kind}" for kind in github.NAMES]
     assert asked == [(path, "Bearer the-token", "") for path in paths]
-    known = github.read_visitors(installation.table, NAME)
+    known = github.read_visitors(vumi.table, NAME)
     assert known
     assert known.number == 3782
-    assert (
-        capsys.readouterr().out
-        == f"{NAME} has 15 days of views and 15 days of clones from GitHub.\n"
-    )
+    assert vumi.out == f"{NAME} has 15 days of views and 15 days of clones from GitHub.\n"
 
 
-def test_another_vu_mi_is_told_with_the_secret_alone(
-    installation: MemoryInstallation, tmp_path: Path
-) -> None:
+def test_another_vu_mi_is_told_with_the_secret_alone(vumi: Vumi, tmp_path: Path) -> None:
     to = ("--secret-file", str(tmp_path / "secret"), "--id", "a b")
     with host() as (url, _), host() as (other, told):
-        assert run(installation, tmp_path, url, "--to", f"{other}/", *to) == 0
+        assert run(vumi, tmp_path, url, "--to", f"{other}/", *to) == 0
     [(target, secret, body)] = told
     assert (target, secret) == ("/api/v1/badges/traffic?id=a%20b", "Bearer the-secret")
     assert json.loads(body) == SAMPLE
-    assert github.read_visitors(installation.table, NAME) is None
+    assert github.read_visitors(vumi.table, NAME) is None
 
 
 RESET = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOON) + 60)}
@@ -97,40 +87,28 @@ RESET = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOON) + 60)}
     ],
 )
 def test_an_error_of_github_is_told_in_words(  # noqa: PLR0913, PLR0917  a case
-    installation: MemoryInstallation,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    status: int,
-    reply: object,
-    headers: dict[str, str],
-    says: str,
+    vumi: Vumi, tmp_path: Path, status: int, reply: object, headers: dict[str, str], says: str
 ) -> None:
     with host(status, reply, headers) as (url, _):
-        assert run(installation, tmp_path, url) == 1
-    printed = capsys.readouterr()
-    assert says in printed.err
-    assert "\x1b" not in printed.err
-    assert "the-token" not in printed.err
-    assert github.read_visitors(installation.table, NAME) is None
+        assert run(vumi, tmp_path, url) == 1
+    assert says in vumi.err
+    assert "\x1b" not in vumi.err
+    assert "the-token" not in vumi.err
+    assert github.read_visitors(vumi.table, NAME) is None
 
 
-def test_a_refusal_of_the_other_vu_mi_is_passed_on(
-    installation: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refusal_of_the_other_vu_mi_is_passed_on(vumi: Vumi, tmp_path: Path) -> None:
     refusal = {"error": {"code": "wrong_secret", "message": "not the secret of the badge"}}
     with host() as (url, _), host(403, refusal) as (other, _):
         given = ("--to", other, "--secret-file", str(tmp_path / "secret"))
-        assert run(installation, tmp_path, url, *given) == 1
-    assert f"{other} did not store the numbers: not the secret" in capsys.readouterr().err
+        assert run(vumi, tmp_path, url, *given) == 1
+    assert f"{other} did not store the numbers: not the secret" in vumi.err
 
 
 @pytest.mark.parametrize("more", [("--to", "https://a.example"), ("--secret-file", "secret")])
 def test_a_secret_and_a_url_are_given_together(
-    installation: MemoryInstallation,
-    tmp_path: Path,
-    more: tuple[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    vumi: Vumi, tmp_path: Path, more: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(installation, tmp_path, "http://127.0.0.1:1", *more) == 2
-    assert run(installation, tmp_path, "http://127.0.0.1:1") == 1
+    assert run(vumi, tmp_path, "http://127.0.0.1:1", *more) == 2
+    assert run(vumi, tmp_path, "http://127.0.0.1:1") == 1

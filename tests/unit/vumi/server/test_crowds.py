@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pytest
 
 from chalicelib.http.messages import Request, Response
 from chalicelib.limits import Action, NoLimits
 from tests import event_loop
-from vumi.server.common_commits import CommonCommits
-from vumi.server.crowds import NEW_IDS, CrowdLimits, Crowds, DeferredError
+from vumi.server.common_commits import HEAVY_COMMIT_SECONDS, CommonCommits
+from vumi.server.crowds import NEW_IDS, CrowdLimits, Crowds
 from vumi.server.request_queue import (
     BURST_SECONDS,
     CROWD_SHARE,
@@ -20,6 +23,8 @@ from vumi.server.request_queue import (
     REST,
     RequestQueue,
 )
+
+Result = TypeVar("Result")
 
 CROWD = "\ncrowd"
 ABOVE = BURST_SECONDS * 1.01
@@ -81,56 +86,6 @@ def test_rests_follow_each_other_up_to_the_longest_delay() -> None:
 
 
 @dataclass
-class Routes:
-    """Routes by which requests join crowds. An answer takes this long."""
-
-    crowds: Crowds = field(default_factory=Crowds)
-    now: float = 0.0
-    begun: list[str] = field(default_factory=list)
-    answered: list[str] = field(default_factory=list)
-
-    def answer(self, request: Request) -> Response:
-        self.begun.append(request.path)
-        if request.path.startswith("/new"):
-            self.crowds.join(NEW_IDS)
-        self.answered.append(request.path)
-        self.now += ABOVE
-        return Response(body=request.path.encode())
-
-
-def test_a_request_of_a_heavy_crowd_is_answered_after_those_of_others_once() -> None:
-    routes = Routes()
-
-    async def ask() -> None:
-        commits = CommonCommits(
-            routes.answer, lambda function: function(), routes.crowds, stopwatch=lambda: routes.now
-        )
-
-        def ask_for(path: str) -> asyncio.Task[object]:
-            request = Request("GET", path, client=path)
-            return asyncio.create_task(commits.answer(path, lambda: request))
-
-        await asyncio.gather(*map(ask_for, ("/other", "/new/0")))
-        waiting = [*map(ask_for, ("/new/1", "/new/2"))]
-        await asyncio.gather(*map(ask_for, ("/visit/0", "/visit/1")))
-        for place, one in enumerate(waiting, 2):
-            routes.now += MAX_DELAY_SECONDS
-            await asyncio.gather(ask_for(f"/visit/{place}"), one)
-        commits.close()
-
-    event_loop.run(ask())
-    assert routes.answered[:4] == ["/other", "/new/0", "/visit/0", "/visit/1"]
-    assert routes.answered[4:] == ["/visit/2", "/new/1", "/visit/3", "/new/2"]
-    assert [routes.begun.count(f"/new/{place}") for place in range(3)] == [1, 2, 2]
-
-
-def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
-    crowds = Crowds()
-    crowds.begin(lambda _: True, is_again=False)
-    crowds.join(NEW_IDS)
-
-
-@dataclass
 class Counted(NoLimits):
     """Limits that note the actions."""
 
@@ -141,19 +96,65 @@ class Counted(NoLimits):
         return 0.0
 
 
-def test_a_request_that_waits_for_its_crowd_is_counted_once() -> None:
-    counted, crowds = Counted(), Crowds()
-    limits = CrowdLimits(counted, crowds)
+@dataclass
+class World:
+    """A server whose paths below `/new` are views of new ids. Each answer takes `cost`."""
 
-    async def take_turns() -> None:
-        for is_again in (False, True):
-            crowds.begin(lambda _: True, is_again=is_again)
-            limits.wait(Action.REQUEST, "a")
-            if is_again:
-                limits.wait(Action.NEW_ID, "a")
-            else:
-                with pytest.raises(DeferredError):
-                    limits.wait(Action.NEW_ID, "a")
+    cost: float = ABOVE
+    now: float = 0.0
+    counted: Counted = field(default_factory=Counted)
+    crowds: Crowds = field(default_factory=Crowds)
+    commits: list[list[str]] = field(default_factory=list)
 
-    event_loop.run(take_turns())
-    assert counted.actions == [Action.REQUEST, Action.NEW_ID]
+    def commit(self, function: Callable[[], Result], /) -> Result:
+        self.commits.append([])
+        return function()
+
+    def answer(self, request: Request) -> Response:
+        limits = CrowdLimits(self.counted, self.crowds)
+        limits.wait(Action.REQUEST, request.client)
+        if request.path.startswith("/new"):
+            limits.wait(Action.NEW_ID, request.client)
+        self.commits[-1].append(request.path)
+        self.now += self.cost
+        return Response()
+
+
+def test_requests_of_a_heavy_crowd_have_short_commits_after_those_of_others() -> None:
+    """Each is counted once, though it is read again in its second turn."""
+    world = World()
+
+    async def ask() -> None:
+        commits = CommonCommits(
+            world.answer, world.commit, world.crowds, stopwatch=lambda: world.now
+        )
+
+        def ask_for(path: str) -> asyncio.Task[object]:
+            request = Request("GET", path, client=path)
+            return asyncio.create_task(commits.answer(path, lambda: request))
+
+        await asyncio.gather(*map(ask_for, ("/other", "/new/0")))
+        world.cost = 0.4 * HEAVY_COMMIT_SECONDS
+        waiting = [*map(ask_for, ("/new/1", "/new/2"))]
+        await asyncio.gather(*map(ask_for, ("/visit/0", "/visit/1")))
+        world.now += MAX_DELAY_SECONDS
+        await asyncio.gather(ask_for("/visit/2"), waiting[0])
+        world.now += MAX_DELAY_SECONDS
+        await waiting[1]
+        commits.close()
+
+    event_loop.run(ask())
+    assert [commit for commit in world.commits if commit] == [
+        ["/other"],
+        ["/new/0"],
+        ["/visit/0", "/visit/1"],
+        ["/visit/2", "/new/1"],
+        ["/new/2"],
+    ]
+    assert Counter(world.counted.actions) == {Action.REQUEST: 7, Action.NEW_ID: 3}
+
+
+def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
+    crowds = Crowds()
+    crowds.begin(lambda _: True, is_again=False)
+    crowds.join(NEW_IDS)

@@ -14,8 +14,9 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key
-from chalicelib.storage.writes import Delete, Put, Update
+from chalicelib.storage.writes import Delete, Put
 from simulation.logs import counting_metrics
+from tests.unit.vumi.operate.check.test_check import break_page
 from vumi.storage.database import PARTS_AT_ONCE, WAL_PAGES, CorruptFileError, Database
 from vumi.storage.file_format import VERSION
 from vumi.storage.table import SqliteTable
@@ -31,14 +32,6 @@ def pragma(database: Database, text: str) -> Any:
 def fill_disk(database: Database) -> None:
     """Limit the file to its present size."""
     pragma(database, f"max_page_count = {pragma(database, 'page_count')}")
-
-
-def watch(database: Database) -> list[str]:
-    """Collect the statements that the writing connection executes from now on."""
-    statements: list[str] = []
-    database.write(lambda connection: connection.set_trace_callback(statements.append))
-    statements.clear()
-    return statements
 
 
 def number(table: SqliteTable, key: Key) -> object:
@@ -189,12 +182,8 @@ def test_a_corrupt_file_is_still_read_but_no_longer_written(
 
 
 def test_nothing_is_written_after_a_read_finds_the_file_corrupt(path: Path) -> None:
-    with closing(Database(path)) as database:
-        [(root,)] = database.read("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
-        [(size,)] = database.read("PRAGMA page_size")
-    with path.open("r+b") as file:
-        file.seek((root - 1) * size)
-        file.write(b"\xff" * size)
+    Database(path).close()
+    break_page(path, "messages")
     with closing(Database(path)) as database:
         with pytest.raises(CorruptFileError):
             database.read("SELECT * FROM messages")
@@ -278,10 +267,8 @@ def test_only_the_thread_in_one_commit_sees_its_writes(path: Path) -> None:
 
 
 def test_in_one_commit_only_a_transaction_of_several_writes_needs_a_savepoint(
-    database: Database, table: SqliteTable
+    database: Database, table: SqliteTable, statements: list[str]
 ) -> None:
-    statements = watch(database)
-
     def work() -> None:
         table.write(Put({"PK": "p", "SK": "a"}))
         table.put_all([{"PK": "p", "SK": "b"}])
@@ -296,15 +283,14 @@ def test_in_one_commit_only_a_transaction_of_several_writes_needs_a_savepoint(
 
 
 def test_after_in_one_commit_each_write_has_its_own_commit_again(
-    database: Database, table: SqliteTable
+    database: Database, table: SqliteTable, statements: list[str]
 ) -> None:
     def work() -> None:
         raise KeyError
 
     with pytest.raises(KeyError):
         database.in_one_commit(work)
-    statements = watch(database)
-
+    statements.clear()
     table.put_all([{"PK": "p", "SK": "a"}])
     table.put_all([{"PK": "p", "SK": "b"}])
 
@@ -312,8 +298,9 @@ def test_after_in_one_commit_each_write_has_its_own_commit_again(
     assert table.count("p", limit=10) == 2
 
 
-def test_each_commits_a_hundred_parts_together(database: Database, table: SqliteTable) -> None:
-    statements = watch(database)
+def test_each_commits_a_hundred_parts_together(
+    database: Database, table: SqliteTable, statements: list[str]
+) -> None:
     parts = range(2 * PARTS_AT_ONCE + 1)
 
     def work(part: int) -> int:
@@ -327,35 +314,13 @@ def test_each_commits_a_hundred_parts_together(database: Database, table: Sqlite
     assert statements.count("COMMIT") == 3  # 100, 100 and 1
 
 
-def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
-    database: Database, table: SqliteTable
+def test_a_commit_within_a_commit_is_part_of_it(
+    database: Database, table: SqliteTable, statements: list[str]
 ) -> None:
-    table.put_all([{"PK": "counters", "SK": "b", "n": "no number"}])
-
-    def work(part: str) -> str:
-        first = Update(Key("first", part), add={"n": 1})
-        try:
-            table.write(first)
-            table.write(
-                Put({"PK": "second", "SK": part}), Update(Key("counters", part), add={"n": 1})
-            )
-        except TypeError as failure:
-            return str(failure)
-        return "done"
-
-    outcomes = database.map_in_commits(work, ["a", "b", "c"])
-
-    assert outcomes == ["done", "n is 'no number', expected a whole number", "done"]
-    assert [item["SK"] for item in table.query("first", limit=10)] == ["a", "b", "c"]
-    assert [item["SK"] for item in table.query("second", limit=10)] == ["a", "c"]
-
-
-def test_a_commit_within_a_commit_is_part_of_it(database: Database, table: SqliteTable) -> None:
     def outer() -> None:
         database.map_in_commits(lambda sk: table.write(Put({"PK": "USER#a", "SK": sk})), ["a", "b"])
         table.write(Put({"PK": "USER#a", "SK": "c"}))
 
-    statements = watch(database)
     database.in_one_commit(outer)
     assert table.count("USER#a", limit=9) == 3
     assert statements.count("COMMIT") == 1

@@ -19,8 +19,8 @@ from chalicelib.units import to_milliseconds
 from simulation.clocks import NOON
 from simulation.standalone import standalone
 from simulation.views import AT_NOON, DAY, WINDOWS, put_summary, put_views, shown, view
+from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
-from vumi.cli.program import execute
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import Database
 from vumi.storage.pruning import STEP_BADGES, Pruning, Unseen, UnseenBadge
@@ -165,24 +165,20 @@ def test_a_view_during_a_step_begins_a_new_badge(path: Path) -> None:
 
 
 def test_the_command_shows_a_table_and_prunes_when_it_may(
-    path: Path, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, path: Path, table: SqliteTable
 ) -> None:
-    database = Database(path)
-    table = SqliteTable(database)
     put_old(table)
     put_old(table, "octocat/older", today={"day": "2025-01-01"}, watermark=0, created=0)
-    invocation = Invocation({"DATA": str(path.parent)}, lambda: NOON)
+    vumi.invocation = Invocation({"DATA": str(path.parent)}, lambda: NOON)
     words = ["prune", "--unseen", "180d", "--below", "10"]
-    assert execute([*words, "--dry-run", "--json"], invocation) == 0
-    found = json.loads(capsys.readouterr().out)
+    [found] = vumi.json(*words, "--dry-run")
     assert found.pop("bytes") > 0
     assert found == {"badges": 2, "views": 6, "oldest": "2025-01-01"}
-    assert execute(words, invocation) == 2
-    assert "give --yes" in capsys.readouterr().err
+    assert vumi(*words) == 2
+    assert "give --yes" in vumi.err
     assert shown(table, OLD) == OLD_VIEWS
-    assert execute([*words, "--yes"], invocation) == 0
-    assert "Pruned 2 badges." in capsys.readouterr().out
+    assert vumi(*words, "--yes") == 0
+    assert "Pruned 2 badges." in vumi.out
     assert shown(table, OLD) == 0
-    assert execute(["prune", "--unseen", "half a year", "--below", "10"], invocation) == 2
-    assert "give days like 180d" in capsys.readouterr().err
-    database.close()
+    assert vumi("prune", "--unseen", "half a year", "--below", "10") == 2
+    assert "give days like 180d" in vumi.err

@@ -104,11 +104,11 @@ def test_the_page_is_public_and_runs_nothing_but_its_own_script(get: Get) -> Non
 @pytest.mark.parametrize("address", [DATA, f"{DATA}/badges"])
 @pytest.mark.parametrize(("token", "status"), [("", 401), ("c" * 43, 403), (USERS, 403)])
 def test_only_an_operator_gets_the_data(
-    database: Database, get: Get, address: str, token: str, status: int
+    table: SqliteTable, get: Get, address: str, token: str, status: int
 ) -> None:
     user = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
     item: Item = {"PK": f"TOKEN#{digest(USERS)}", "SK": "TOKEN", "role": "user", "user": user}
-    SqliteTable(database).put_all([item])
+    table.put_all([item])
     assert get(address, token).refusal[0] == status
     assert get(address).status == 200
 
@@ -147,10 +147,10 @@ def failed_event(place: int, **attributes: Any) -> dict[str, Any]:
 
 
 def test_the_latest_failed_events_have_their_last_error_and_no_payload(
-    database: Database, get: Get
+    table: SqliteTable, get: Get
 ) -> None:
     places = range(FAILED_EVENTS + 5)
-    SqliteTable(database).put_all([failed_event(place, batch="ERROR#0") for place in places])
+    table.put_all([failed_event(place, batch="ERROR#0") for place in places])
     failed = get().body["failed_events"]
     assert failed["failed"] == FAILED_EVENTS + 5
     last = [f"event-{place}" for place in reversed(range(5, FAILED_EVENTS + 5))]
@@ -165,20 +165,19 @@ def test_the_latest_failed_events_have_their_last_error_and_no_payload(
     }
 
 
-def test_the_state_is_read_once_in_two_seconds(database: Database, get: Get, clock: Clock) -> None:
+def test_the_state_is_read_once_in_two_seconds(table: SqliteTable, get: Get, clock: Clock) -> None:
     def failed() -> int:
         return int(get().body["failed_events"]["failed"])
 
     assert failed() == 0
-    SqliteTable(database).put_all([failed_event(1)])
+    table.put_all([failed_event(1)])
     clock.now += 1.9
     assert failed() == 0
     clock.now += 0.1
     assert failed() == 1
 
 
-def test_badges_have_their_numbers_and_their_views_by_day(database: Database, get: Get) -> None:
-    table = SqliteTable(database)
+def test_badges_have_their_numbers_and_their_views_by_day(table: SqliteTable, get: Get) -> None:
     put_summary(table, count=7, today={"day": "2026-03-13", "h01": 2}, watermark=AT_NOON - 1)
     put_views(table, AT_NOON)
     body = get(f"{DATA}/badges").body
@@ -200,19 +199,19 @@ def test_badges_have_their_numbers_and_their_views_by_day(database: Database, ge
 
 
 def test_the_views_of_all_badges_are_a_chart_of_the_page_s_width(
-    database: Database, get: Get
+    table: SqliteTable, get: Get
 ) -> None:
     for name in "ab":
-        put_summary(SqliteTable(database), name, count=5, today={"day": "2026-03-13", "h01": 5})
+        put_summary(table, name, count=5, today={"day": "2026-03-13", "h01": 5})
     chart = get(f"{DATA}/badges?width=900&height=170").body["chart"]
     assert chart["svg"].startswith("<svg")
     assert 'width="900" height="170"' in chart["svg"]
     assert chart["description"].startswith("10 views in 30 days. Views a day from 2026-02-13 to ")
 
 
-def test_a_badge_far_above_its_own_month_comes_first(database: Database, get: Get) -> None:
+def test_a_badge_far_above_its_own_month_comes_first(table: SqliteTable, get: Get) -> None:
     today: Value = {"day": "2026-03-14", "h11": 1_001}
-    put_summary(SqliteTable(database), "hubot", count=1_001, today=today)
+    put_summary(table, "hubot", count=1_001, today=today)
     body = get(f"{DATA}/badges").body
     [badge] = body["bursts"]
     assert body["badges"] == body["bursts"]

@@ -106,7 +106,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_correct_file_has_no_errors_and_each_kind_is_counted(folder: Path) -> None:
     assert wrong(folder) == []
-    lines = [str(one) for one in check.check(folder)]
+    lines = [f"{one.kind}: {one.message}" for one in check.check(folder)]
     kinds = (
         "badge 1, counted view 1, day 1, entry 1, event 1, nonce 1, token 1, view 3,"
         " wallet 1, wallet of a user 1, window 1"

@@ -37,6 +37,15 @@ def day_of(day: str, version: int, **hours: int) -> Item:
     return {"PK": BADGE, "SK": keys.DAY + day, **views, "version": version, "reset": 0}
 
 
+def owner_of(digest: str) -> Item:
+    return {"PK": BADGE, "SK": keys.OWNER, "digest": digest}
+
+
+def found_by(digest: str) -> Item:
+    """Return the item by which a secret finds the badge."""
+    return dict(zip(("PK", "SK"), keys.owned(digest, "a/b"), strict=True))
+
+
 SUMMARY, DAY = summary(5, 2, day="2027-01-15", h07=3), day_of("2027-01-14", 1, h08=2)
 NEW_DAY, NEXT_SUMMARY = day_of("2027-01-15", 2, h07=3), summary(6, 3, day="2027-01-16", h00=1)
 """The badge after the first fold of the next day."""
@@ -87,7 +96,8 @@ class Stack:
     def check(self) -> list[str]:
         """Return what the check says, without the counts of items."""
         archived = self.archived if self.has_archive else None
-        said = map(str, LiveCheck(self.table, archived, self.pause).check(self.scan()))
+        found = LiveCheck(self.table, archived, self.pause).check(self.scan())
+        said = (f"{one.kind}: {one.message}" for one in found)
         return [line for line in said if not line.startswith("ok: items")]
 
     def move_to_archive(self, wallet_id: str) -> None:
@@ -124,9 +134,8 @@ def test_a_sound_stack_has_no_errors(stack: Stack) -> None:
 
 def test_a_count_that_changes_during_the_scan_is_no_error(stack: Stack) -> None:
     """The scan reads the days before a day ends, and the summary after it."""
-    owner: Item = {"PK": BADGE, "SK": keys.OWNER, "digest": "a" * 64}
-    found: Item = dict(zip(("PK", "SK"), keys.owned("a" * 64, "a/b"), strict=True))
-    stack.table.put_all([owner, found])
+    owner = owner_of("a" * 64)
+    stack.table.put_all([owner, found_by("a" * 64)])
     stack.during[key_of(owner)] = lambda: stack.table.put_all([NEW_DAY, NEXT_SUMMARY])
     listed = "ok: owners: 1 badge can be listed by their secrets"
     assert stack.check() == [*SOUND[:1], listed, *SOUND[1:]]
@@ -134,9 +143,7 @@ def test_a_count_that_changes_during_the_scan_is_no_error(stack: Stack) -> None:
 
 def test_an_owner_that_changes_during_the_scan_is_no_error(stack: Stack) -> None:
     """The scan reads the new secret's badges before it has any, and the owner after that."""
-    old: Item = dict(zip(("PK", "SK"), keys.owned("a" * 64, "a/b"), strict=True))
-    new: Item = dict(zip(("PK", "SK"), keys.owned("b" * 64, "a/b"), strict=True))
-    owner: Item = {"PK": BADGE, "SK": keys.OWNER, "digest": "b" * 64}
+    old, new, owner = found_by("a" * 64), found_by("b" * 64), owner_of("b" * 64)
     stack.table.put_all([old, owner])
 
     def hand_over() -> None:
@@ -150,11 +157,7 @@ def test_an_owner_that_changes_during_the_scan_is_no_error(stack: Stack) -> None
 def test_an_owner_whose_secret_does_not_list_the_badge_alone_is_an_error(
     stack: Stack, listed: Sequence[str]
 ) -> None:
-    owner: Item = {"PK": BADGE, "SK": keys.OWNER, "digest": "a" * 64}
-    found: list[Item] = [
-        dict(zip(("PK", "SK"), keys.owned(one, "a/b"), strict=True)) for one in listed
-    ]
-    stack.table.put_all([owner, *found])
+    stack.table.put_all([owner_of("a" * 64), *map(found_by, listed)])
     assert stack.check()[1] == (
         "wrong: the badge a/b is not among the badges of its owner's secret, or is among another"
         " one's"

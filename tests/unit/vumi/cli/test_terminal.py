@@ -1,17 +1,17 @@
-"""A terminal gets colours and symbols, a pipe plain words."""
+"""A terminal gets colours, symbols and a line of progress, a pipe plain words."""
 
 from __future__ import annotations
 
-from io import BytesIO, TextIOWrapper
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import click
 import pytest
 
-from simulation.installation import MemoryInstallation, invoke_on
 from tests.terminals import run_on_terminal
-from vumi.cli import styles
-from vumi.cli.program import execute
+from tests.unit.vumi.commands import Vumi
+from vumi.cli import output
+from vumi.cli.progress import CLEAR_LINE, Progress
 from vumi.operate.check.report import FindingKind
 from vumi.storage.database import FILE, Database
 
@@ -31,11 +31,11 @@ class Stream(TextIOWrapper):
 
 @pytest.mark.parametrize("kind", FindingKind)
 def test_a_terminal_shows_a_coloured_symbol_and_a_pipe_the_word(kind: FindingKind) -> None:
-    shown = styles.mark(kind, Stream(is_terminal=True))
+    shown = output.mark(kind, Stream(is_terminal=True))
     symbol = click.unstyle(shown)
     assert (len(symbol), symbol == shown) == (1, False)
     for stream in (Stream(is_terminal=False), Stream(is_terminal=True, encoding="latin-1")):
-        assert styles.mark(kind, stream) == f"{kind}:"
+        assert output.mark(kind, stream) == f"{kind}:"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_terminal_shows_a_coloured_symbol_and_a_pipe_the_word(kind: FindingKin
 def test_colours_are_refused_by_the_environment(
     environment: dict[str, str], wanted: object
 ) -> None:
-    assert styles.wants_color(environment) is wanted
+    assert output.wants_color(environment) is wanted
 
 
 def test_a_check_on_a_terminal_has_colours_unless_they_are_refused(tmp_path: Path) -> None:
@@ -62,10 +62,52 @@ def test_a_check_on_a_terminal_has_colours_unless_they_are_refused(tmp_path: Pat
 
 @pytest.mark.parametrize("arguments", [["show", "nobody"], ["lst"]])
 def test_the_first_word_of_an_error_is_red_on_a_terminal_alone(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    vumi: Vumi, arguments: list[str], tmp_path: Path
 ) -> None:
     status, seen = run_on_terminal(*arguments, DATA=str(tmp_path))
     assert status > 0
     assert f"{RED}\x1b[1mError:\x1b[0m " in seen
-    assert execute(arguments, invoke_on(MemoryInstallation())) == status
-    assert "\x1b" not in capsys.readouterr().err
+    assert vumi(*arguments) == status
+    assert "\x1b" not in vumi.err
+
+
+# ---- the line of progress
+
+
+class Terminal(StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def after(seconds: int, stream: StringIO) -> Progress:
+    """Return the progress of a command that has read two items and takes this time."""
+    line, waits = Progress("reading", stream), iter([False] * seconds)
+    assert list(line.count("ab")) == ["a", "b"]
+    line.run(lambda _: next(waits, True))
+    return line
+
+
+def text(line: Progress) -> str:
+    assert isinstance(line.stream, StringIO)
+    return line.stream.getvalue()
+
+
+def test_a_line_is_shown_from_the_second_second_on_and_is_removed() -> None:
+    line = after(3, Terminal())
+    drawn = [f"{CLEAR_LINE}reading ({seconds} s, 2 so far)" for seconds in (2, 3)]
+    assert text(line) == "".join(drawn)
+    line.hide()
+    line.hide()
+    assert text(line) == "".join([*drawn, CLEAR_LINE])
+
+
+def test_a_short_command_shows_no_line() -> None:
+    line = after(1, Terminal())
+    line.hide()
+    assert text(line) == ""
+
+
+def test_a_pipe_gets_no_line() -> None:
+    assert text(after(3, StringIO())) == ""
