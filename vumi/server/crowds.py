@@ -36,9 +36,9 @@ class Crowds:
         self._must_wait: Callable[[str], bool] = lambda _: False
 
     def begin(self, must_wait: Callable[[str], bool], *, is_again: bool) -> None:
-        """Begin the turn of a request, or its second turn, in which it does not wait again.
+        """Begin the turn of a request, or its second one, after it has waited for its crowd.
 
-        `must_wait` tells whether the requests of a crowd must wait for its turns.
+        `must_wait` tells whether requests of a crowd must wait for its turns.
         """
         self.current, self.is_again, self._must_wait = "", is_again, must_wait
 
@@ -46,7 +46,7 @@ class Crowds:
         """Note the crowd of the current request. Raises `DeferredError`."""
         if is_on_event_loop():
             self.current = crowd
-            if not self.is_again and self._must_wait(crowd):
+            if self._must_wait(crowd):
                 raise DeferredError
 
     def join_hot(self, badge_id: str) -> None:
