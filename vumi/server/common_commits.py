@@ -78,6 +78,7 @@ class CommonCommits:
         self._on_commit = on_commit
         self._stopwatch = stopwatch
         self._waiting: RequestQueue[Waiting] = RequestQueue()
+        crowds.must_wait = self._waiting.must_wait
         self._resting: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
@@ -138,22 +139,20 @@ class CommonCommits:
         may_take = bool(self._waiting)
         while may_take:
             client, waiting = self._waiting.take(now)
-            reply = self._take_turn(waiting, now)
+            reply = self._take_turn(waiting)
             began, now = now, self._stopwatch()
             self._waiting.charge(client, now - began, now, self._crowds.current)
             if reply is None:
-                self._waiting.add(self._crowds.current, waiting._replace(is_deferred=True), now)
+                self._waiting.defer(self._crowds.current, waiting._replace(is_deferred=True))
             else:
                 batch.append(waiting)
                 replies.append(reply)
             may_take = self._may_take(now, start)
         return replies
 
-    def _take_turn(self, waiting: Waiting, now: Seconds) -> Reply | None:
+    def _take_turn(self, waiting: Waiting) -> Reply | None:
         """Answer a request, or return None if it must wait for a turn of its crowd."""
-        self._crowds.begin(
-            lambda crowd: self._waiting.must_wait(crowd, now), is_again=waiting.is_deferred
-        )
+        self._crowds.begin(is_again=waiting.is_deferred)
         try:
             return self._reply(waiting.read)
         except DeferredError:
@@ -166,9 +165,8 @@ class CommonCommits:
         """
         if not self._waiting:
             return False
-        is_heavy = self._waiting.is_next_heavy(now)
-        end = start + (HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS)
-        fits = now + self._waiting.expected_cost(now) < end
+        is_heavy, cost = self._waiting.peek(now)
+        fits = now + cost < start + (HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS)
         return fits and not self._waiting.wait(now)
 
     def _reply(self, read: Read) -> Reply:

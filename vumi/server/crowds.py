@@ -28,25 +28,25 @@ class DeferredError(BaseException):
 
 
 class Crowds:
-    """The crowd of the request that has its turn on the thread of the event loop."""
+    """The crowd of the request that has its turn on the thread of the event loop.
+
+    `must_wait` tells whether a request of a crowd must wait for a turn of that.
+    """
 
     def __init__(self) -> None:
         self.current = ""
         self.is_again = False
-        self._must_wait: Callable[[str], bool] = lambda _: False
+        self.must_wait: Callable[[str], bool] = lambda _: False
 
-    def begin(self, must_wait: Callable[[str], bool], *, is_again: bool) -> None:
-        """Begin the turn of a request, or its second one, after it has waited for its crowd.
-
-        `must_wait` tells whether requests of a crowd must wait for its turns.
-        """
-        self.current, self.is_again, self._must_wait = "", is_again, must_wait
+    def begin(self, *, is_again: bool) -> None:
+        """Begin the turn of a request, or its second one, after it has waited for its crowd."""
+        self.current, self.is_again = "", is_again
 
     def join(self, crowd: str) -> None:
         """Note the crowd of the current request. Raises `DeferredError`."""
         if is_on_event_loop():
             self.current = crowd
-            if self._must_wait(crowd):
+            if self.must_wait(crowd):
                 raise DeferredError
 
     def join_hot(self, badge_id: str) -> None:

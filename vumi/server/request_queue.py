@@ -48,7 +48,7 @@ class RequestQueue(Generic[Item]):
     def __init__(self) -> None:
         self._light, self._heavy = FairQueue[Item](), FairQueue[Item]()
         self._recent, self._crowds = RecentUse(), RecentUse(CROWD_SHARE)
-        self._taken_from = self._light
+        self._taken_from, self._taken_at = self._light, 0.0
         self._cost: Seconds = 0.0
         self._heavy_cost: Seconds = 0.0
         self._rest_until: Seconds = 0.0
@@ -59,24 +59,25 @@ class RequestQueue(Generic[Item]):
 
     def add(self, client: str, item: Item, now: Seconds) -> None:
         """Add an item of a client, behind its other ones."""
-        is_heavy = self._recent.is_heavy(client, now) or self._is_heavy_crowd(client, now)
+        is_heavy = self._recent.is_heavy(client, now)
         (self._heavy if is_heavy else self._light).add(client, item)
+
+    def defer(self, crowd: str, item: Item) -> None:
+        """Add the item that was taken last again, behind the others of its crowd, which rests."""
+        self._heavy.add(crowd, item)
 
     def wait(self, now: Seconds) -> Seconds:
         """Return the time until the next item can be taken, of a queue that has items."""
         return 0.0 if self._light else max(0.0, self._rest_until - now)
 
-    def expected_cost(self, now: Seconds) -> Seconds:
-        """Return the cost of the last item of the client whose item is next."""
-        return self._next(now).expected_cost()
-
-    def is_next_heavy(self, now: Seconds) -> bool:
-        """Return whether the next item is one of a heavy client."""
-        return self._next(now) is self._heavy
+    def peek(self, now: Seconds) -> tuple[bool, Seconds]:
+        """Return whether the client whose item is next is heavy, and the cost of its last item."""
+        queue = self._next(now)
+        return queue is self._heavy, queue.expected_cost()
 
     def take(self, now: Seconds) -> tuple[str, Item]:
         """Remove the next item, and return its client and it."""
-        self._taken_from = self._next(now)
+        self._taken_from, self._taken_at = self._next(now), now
         return self._taken_from.take()
 
     def charge(self, client: str, cost: Seconds, now: Seconds, crowd: str = "") -> None:
@@ -84,23 +85,27 @@ class RequestQueue(Generic[Item]):
 
         A crowd is charged like a client.
         """
-        self._recent.add(client, cost, now)
-        self._taken_from.charge(client, cost, owes=self._recent.is_over(client, now, FREE_SECONDS))
-        if crowd:
-            self._crowds.add(crowd, cost, now)
-        is_heavy = self._recent.is_heavy(client, now) or self._is_heavy_crowd(crowd, now)
+        used = self._recent.add(client, cost, now)
+        self._taken_from.charge(client, cost, owes=used > FREE_SECONDS)
+        is_over = bool(crowd) and self._crowds.add(crowd, cost, now) > BURST_SECONDS
+        is_heavy = self._recent.are_most_light and used > BURST_SECONDS
         self._cost += cost
-        self._heavy_cost += cost * is_heavy
-        if not (is_heavy or self._crowds.is_over(crowd, now)):
+        if is_heavy or (is_over and self._is_beside_others(now)):
+            self._heavy_cost += cost
+        elif not is_over:
             self._others_at = now
 
-    def must_wait(self, crowd: str, now: Seconds) -> bool:
-        """Return whether the item that was taken last, of a crowd, came before its crowd's turn."""
-        return self._taken_from is self._light and self._is_heavy_crowd(crowd, now)
+    def must_wait(self, crowd: str) -> bool:
+        """Return whether the item that was taken last, of a crowd, came before its crowd's turn.
 
-    def _is_heavy_crowd(self, crowd: str, now: Seconds) -> bool:
-        """Return whether a crowd is heavy, which it is only beside others that are light."""
-        return self._crowds.is_over(crowd, now) and now < self._others_at + RECENT_SECONDS
+        A crowd is heavy only beside others that are light.
+        """
+        if self._taken_from is self._heavy or not self._is_beside_others(self._taken_at):
+            return False
+        return self._crowds.is_over(crowd, self._taken_at)
+
+    def _is_beside_others(self, now: Seconds) -> bool:
+        return now < self._others_at + RECENT_SECONDS
 
     def rest(self, spent: Seconds, now: Seconds) -> None:
         """Begin the rest after the items that were taken since the last one.
@@ -129,24 +134,26 @@ class RecentUse:
     def __init__(self, share: float = LIGHT_SHARE) -> None:
         self._share = share
         self._used: OrderedDict[str, tuple[Seconds, Seconds]] = OrderedDict()
-        self._are_most_light = False
+        self.are_most_light = False
         self._counted_at: Seconds = 0.0
 
-    def add(self, client: str, cost: Seconds, now: Seconds) -> None:
-        """Note what a client has used at a time."""
-        self._used[client] = (self._left(client, now) + cost, now)
+    def add(self, client: str, cost: Seconds, now: Seconds) -> Seconds:
+        """Note what a client has used at a time, and return by how much it is beyond its share."""
+        used = self._left(client, now) + cost
+        self._used[client] = (used, now)
         self._used.move_to_end(client)
         if len(self._used) > MAX_IDLE:
             self._used.popitem(last=False)
         if now >= self._counted_at + COUNT_SECONDS:
             self._count(now)
+        return used
 
-    def is_over(self, client: str, now: Seconds, burst: Seconds = BURST_SECONDS) -> bool:
+    def is_over(self, client: str, now: Seconds) -> bool:
         """Return whether a client has used more than its share by more than a burst."""
-        return self._left(client, now) > burst
+        return self._left(client, now) > BURST_SECONDS
 
     def is_heavy(self, client: str, now: Seconds) -> bool:
-        return self._are_most_light and self.is_over(client, now)
+        return self.are_most_light and self.is_over(client, now)
 
     def _left(self, client: str, now: Seconds) -> Seconds:
         used, then = self._used.get(client, (0.0, now))
@@ -157,4 +164,4 @@ class RecentUse:
             lambda one: self._used[one][1] > now - RECENT_SECONDS, reversed(self._used)
         )
         is_light = [not self.is_over(client, now) for client in recent]
-        self._are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now
+        self.are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now

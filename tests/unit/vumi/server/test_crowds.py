@@ -36,15 +36,24 @@ def answer(queue: RequestQueue[str], client: str, cost: float, now: float, crowd
     queue.charge(client, cost, now, crowd)
 
 
+def must_wait(queue: RequestQueue[str], now: float, crowd: str) -> bool:
+    """Return whether a visitor's request of a crowd must wait for the crowd's turn."""
+    queue.add("visitor", "", now)
+    queue.take(now)
+    waits = queue.must_wait(crowd)
+    queue.charge("visitor", 0.0, now, crowd)
+    return waits
+
+
 def test_a_crowd_must_wait_after_its_burst_until_its_share_has_made_up_for_it() -> None:
     queue: RequestQueue[str] = RequestQueue()
     answer(queue, "other", 0.0001, 1.0)
     answer(queue, "a", BURST_SECONDS, 1.0, CROWD)
-    assert not queue.must_wait(CROWD, 1.0)
+    assert not must_wait(queue, 1.0, CROWD)
     answer(queue, "b", ABOVE - BURST_SECONDS, 1.0, CROWD)
-    assert queue.must_wait(CROWD, 1.0)
-    assert not queue.must_wait("\nanother", 1.0)
-    assert not queue.must_wait(CROWD, 1.01 + (ABOVE - BURST_SECONDS) / CROWD_SHARE)
+    assert must_wait(queue, 1.0, CROWD)
+    assert not must_wait(queue, 1.0, "\nanother")
+    assert not must_wait(queue, 1.01 + (ABOVE - BURST_SECONDS) / CROWD_SHARE, CROWD)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +65,9 @@ def test_a_crowd_waits_only_beside_others(other: str, crowd: str, *, waits: bool
     queue: RequestQueue[str] = RequestQueue()
     answer(queue, "a", ABOVE, 1.0, CROWD)
     answer(queue, other, 0.0001, 1.0, crowd)
-    assert queue.must_wait(CROWD, 1.0) == waits
+    assert must_wait(queue, 1.0, CROWD) == waits
     answer(queue, "b", ABOVE, 1.0 + RECENT_SECONDS, CROWD)
-    assert not queue.must_wait(CROWD, 1.0 + RECENT_SECONDS)
+    assert not must_wait(queue, 1.0 + RECENT_SECONDS, CROWD)
 
 
 def test_a_crowd_rests_with_its_part_of_the_time_of_a_commit() -> None:
@@ -66,10 +75,10 @@ def test_a_crowd_rests_with_its_part_of_the_time_of_a_commit() -> None:
     answer(queue, "other", 0.1, 1.0)
     answer(queue, "a", 0.3, 1.0, CROWD)
     queue.rest(0.04, 1.0)
-    queue.add(CROWD, "a", 1.0)
+    queue.defer(CROWD, "a")
     assert queue.wait(1.0) == pytest.approx(REST * 0.03)
     assert queue.take(1.2) == (CROWD, "a")
-    assert not queue.must_wait(CROWD, 1.2)
+    assert not queue.must_wait(CROWD)
 
 
 def test_rests_follow_each_other_up_to_the_longest_delay() -> None:
@@ -78,7 +87,7 @@ def test_rests_follow_each_other_up_to_the_longest_delay() -> None:
     for rests in (1, 2):
         answer(queue, "a", 0.3, 1.0, CROWD)
         queue.rest(0.01, 1.0)
-        queue.add(CROWD, "a", 1.0)
+        queue.defer(CROWD, "a")
         assert queue.wait(1.0) == pytest.approx(rests * REST * 0.01)
     answer(queue, "a", 0.3, 1.0, CROWD)
     queue.rest(10.0, 1.0)
@@ -156,5 +165,5 @@ def test_requests_of_a_heavy_crowd_have_short_commits_after_those_of_others() ->
 
 def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
     crowds = Crowds()
-    crowds.begin(lambda _: True, is_again=False)
+    crowds.must_wait = lambda _: True
     crowds.join(NEW_IDS)
