@@ -31,6 +31,8 @@ FREE_SECONDS = 0.005
 that wait already, and not for one of each client of a crowd."""
 BURST_SECONDS = 0.05
 """The time beyond this share after which a client is heavy."""
+MAX_COST_SECONDS = 0.02
+"""The most that an answer costs its client. One that took longer was interrupted by the system."""
 RECENT_SECONDS = 1.0
 """The time for which a client is counted after its last answer, and a crowd rests for others."""
 COUNT_SECONDS = 0.1
@@ -85,6 +87,7 @@ class RequestQueue(Generic[Item]):
 
         A crowd is charged like a client.
         """
+        cost = min(cost, MAX_COST_SECONDS)
         used = self._recent.add(client, cost, now)
         self._taken_from.charge(client, cost, owes=used > FREE_SECONDS)
         is_over = bool(crowd) and self._crowds.add(crowd, cost, now) > BURST_SECONDS

@@ -162,17 +162,17 @@ def test_one_request_of_another_client_is_read_and_answered_before_the_rest_of_a
 
 
 def test_a_client_that_uses_much_rests_while_others_are_answered() -> None:
-    """It rests until 1.2 s, for four times as long as its second request took."""
-    storage = Storage(costs={"/0": 0.2, "/1": 0.2}, tick=1e-6)
+    """It rests until 1.6 s, for four times as long as its fourth request took."""
+    storage = Storage(costs={f"/{place}": 0.2 for place in range(4)}, tick=1e-6)
     visits = [Request("GET", f"/visit{place}", client=f"203.0.113.{place}") for place in range(4)]
 
     async def ask(commits: CommonCommits) -> list[bool]:
-        first, second, third = gets(3)
-        await asyncio.gather(*(ask_for(commits, one) for one in (first, *visits[:2])))
-        await ask_for(commits, second)
-        resting = asyncio.create_task(ask_for(commits, third))
+        *first, fourth, fifth = gets(5)
+        await asyncio.gather(*(ask_for(commits, one) for one in (*first, *visits[:2])))
+        await ask_for(commits, fourth)
+        resting = asyncio.create_task(ask_for(commits, fifth))
         found = []
-        for visit, later in zip(visits[2:], (1.199, 1.21), strict=True):
+        for visit, later in zip(visits[2:], (1.599, 1.61), strict=True):
             for _ in range(5):  # until the rest has begun
                 await asyncio.sleep(0)
             await asyncio.wait_for(ask_for(commits, visit), 3.0)
@@ -182,7 +182,7 @@ def test_a_client_that_uses_much_rests_while_others_are_answered() -> None:
         return found
 
     assert run(storage, ask) == [False, False]
-    assert [path for path, _, _ in storage.answered][-3:] == ["/visit2", "/visit3", "/2"]
+    assert [path for path, _, _ in storage.answered][-3:] == ["/visit2", "/visit3", "/4"]
 
 
 def test_a_response_is_sent_before_the_next_commit() -> None:

@@ -55,6 +55,15 @@ def test_a_client_is_heavy_after_a_burst_until_its_share_has_made_up_for_it() ->
     assert not recent.is_heavy("a", 1.11)
 
 
+def test_a_client_is_not_heavy_by_an_interruption_of_its_answer(queue: RequestQueue[int]) -> None:
+    queue.add("b", 1, 1.0)
+    queue.take(1.0)
+    queue.charge("b", 3.0, 1.0)
+    queue.add("b", 2, 1.0)
+    is_heavy, _ = queue.peek(1.0)
+    assert not is_heavy
+
+
 def test_clients_that_left_are_not_counted() -> None:
     recent = RecentUse()
     use(recent, {"a": 0.01, "b": 0.0, "c": 0.0}, 0.1)
