@@ -34,7 +34,10 @@ BURST_SECONDS = 0.05
 MAX_COST_SECONDS = 0.02
 """The most that an answer costs its client. One that took longer was interrupted by the system."""
 RECENT_SECONDS = 1.0
-"""The time for which a client is counted after its last answer, and a crowd rests for others."""
+"""The time for which a client is counted after its last answer."""
+OTHERS_SECONDS = 0.1
+"""The time after an answer to others for which a crowd may be heavy. A badge that becomes hot has
+been among the others until then."""
 COUNT_SECONDS = 0.1
 """The time between two counts of light clients."""
 REST = 4.0
@@ -54,7 +57,7 @@ class RequestQueue(Generic[Item]):
         self._cost: Seconds = 0.0
         self._heavy_cost: Seconds = 0.0
         self._rest_until: Seconds = 0.0
-        self._others_at: Seconds = -RECENT_SECONDS
+        self._others_at: Seconds = -OTHERS_SECONDS
 
     def __bool__(self) -> bool:
         return bool(self._light or self._heavy)
@@ -108,7 +111,7 @@ class RequestQueue(Generic[Item]):
         return self._crowds.is_over(crowd, self._taken_at)
 
     def _is_beside_others(self, now: Seconds) -> bool:
-        return now < self._others_at + RECENT_SECONDS
+        return now < self._others_at + OTHERS_SECONDS
 
     def rest(self, spent: Seconds, now: Seconds) -> None:
         """Begin the rest after the items that were taken since the last one.

@@ -21,7 +21,7 @@ from vumi.server.request_queue import (
     CROWD_SHARE,
     MAX_COST_SECONDS,
     MAX_DELAY_SECONDS,
-    RECENT_SECONDS,
+    OTHERS_SECONDS,
     REST,
     RequestQueue,
 )
@@ -71,8 +71,8 @@ def test_a_crowd_waits_only_beside_others(other: str, crowd: str, *, waits: bool
     answer(queue, "a", ABOVE + 2 * CROWD_SHARE, 0.0, CROWD)
     answer(queue, other, 0.0001, 1.0, crowd)
     assert must_wait(queue, 1.0, CROWD) == waits
-    answer(queue, "b", ABOVE, 1.0 + RECENT_SECONDS, CROWD)
-    assert not must_wait(queue, 1.0 + RECENT_SECONDS, CROWD)
+    answer(queue, "b", ABOVE, 1.0 + OTHERS_SECONDS, CROWD)
+    assert not must_wait(queue, 1.0 + OTHERS_SECONDS, CROWD)
 
 
 def test_a_crowd_rests_with_its_part_of_the_time_of_a_commit() -> None:
