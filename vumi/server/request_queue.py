@@ -35,7 +35,7 @@ MAX_COST_SECONDS = 0.02
 """The most that an answer costs its client. One that took longer was interrupted by the system."""
 RECENT_SECONDS = 1.0
 """The time for which a client is counted after its last answer."""
-OTHERS_SECONDS = 0.1
+OTHERS_SECONDS = 1.0
 """The time after an answer to others for which a crowd may be heavy. A badge that becomes hot has
 been among the others until then."""
 COUNT_SECONDS = 0.1
