@@ -176,6 +176,14 @@ def test_views_that_are_counted_at_once_reach_milestones(world: World, number: i
     assert sorted(world.queued()) == sorted(event.event_id for event in world.events())
 
 
+def test_counts_at_once_go_on_to_the_next_milestone(world: World) -> None:
+    """The first of them makes the badge hot."""
+    world.set(1, 2, 3)
+    for following in (2, 3, 0):
+        world.count(*world.hot(1))
+        assert read(world.table, BADGE).milestone == following
+
+
 def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.set(10, 20)
     world.now += 60
