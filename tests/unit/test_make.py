@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 
 import pytest
 
@@ -77,3 +78,10 @@ def test_programs_get_the_region_by_the_name_that_they_know() -> None:
         check=True,
     )
     assert region.stdout == "eu-central-1\n"
+
+
+def test_the_modules_and_tests_of_mutants_exist() -> None:
+    """Otherwise pytest refuses its arguments, and `make mutants` ends before the first mutant."""
+    mutmut = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
+    named = [*mutmut["only_mutate"], *mutmut["pytest_add_cli_args_test_selection"]]
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -42,7 +42,7 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, once
-from simulation.views import AT_NOON, BADGE, WINDOWS, put_views, ulid
+from simulation.views import AT_NOON, BADGE, WINDOWS, put_summary, put_views, ulid
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 
@@ -176,6 +176,14 @@ def test_views_that_are_counted_at_once_reach_milestones(world: World, number: i
     assert sorted(world.queued()) == sorted(event.event_id for event in world.events())
 
 
+def test_counts_at_once_go_on_to_the_next_milestone(world: World) -> None:
+    """The first of them makes the badge hot."""
+    world.set(1, 2, 3)
+    for following in (2, 3, 0):
+        world.count(*world.hot(1))
+        assert read(world.table, BADGE).milestone == following
+
+
 def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.set(10, 20)
     world.now += 60
@@ -189,6 +197,16 @@ def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.fold()
     assert world.sent() == [10, 20]
     assert world.queued() == [event_id(BADGE, count, 0, AT_NOON) for count in (10, 20)]
+
+
+def test_a_fold_of_views_under_another_name_reaches_milestones(world: World) -> None:
+    world.set(3, 9)
+    put_summary(world.table, "mona", alias=BADGE, version=1)
+    put_views(world.table, *(AT_NOON + n for n in range(3)), badge_id="mona")
+    world.now += 1_800
+    assert BadgeFold(world.counting(), "mona").fold_all() == 3
+    assert (world.sent(), world.reached()) == ([3], [3])
+    assert read(world.table, BADGE).milestone == 9
 
 
 def test_the_consumers_announce_milestones(world: World) -> None:
