@@ -174,4 +174,4 @@ def test_requests_of_a_heavy_crowd_have_short_commits_after_those_of_others() ->
 def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
     crowds = Crowds()
     crowds.must_wait = lambda _: True
-    crowds.join(NEW_IDS)
+    event_loop.on_own_thread(crowds.join, NEW_IDS)
