@@ -36,8 +36,7 @@ MAX_COST_SECONDS = 0.02
 RECENT_SECONDS = 1.0
 """The time for which a client is counted after its last answer."""
 OTHERS_SECONDS = 1.0
-"""The time after an answer to others for which a crowd may be heavy. A badge that becomes hot has
-been among the others until then."""
+"""The time after an answer to another client for which a crowd may be heavy."""
 COUNT_SECONDS = 0.1
 """The time between two counts of light clients."""
 REST = 4.0
@@ -57,6 +56,7 @@ class RequestQueue(Generic[Item]):
         self._cost: Seconds = 0.0
         self._heavy_cost: Seconds = 0.0
         self._rest_until: Seconds = 0.0
+        self._taken_client = self._other = ""
         self._others_at: Seconds = -OTHERS_SECONDS
 
     def __bool__(self) -> bool:
@@ -83,7 +83,8 @@ class RequestQueue(Generic[Item]):
     def take(self, now: Seconds) -> tuple[str, Item]:
         """Remove the next item, and return its client and it."""
         self._taken_from, self._taken_at = self._next(now), now
-        return self._taken_from.take()
+        self._taken_client, item = self._taken_from.take()
+        return self._taken_client, item
 
     def charge(self, client: str, cost: Seconds, now: Seconds, crowd: str = "") -> None:
         """Note what the item that was taken last has cost its client, and its crowd if it has one.
@@ -99,7 +100,7 @@ class RequestQueue(Generic[Item]):
         if is_heavy or (is_over and self._is_beside_others(now)):
             self._heavy_cost += cost
         elif not is_over:
-            self._others_at = now
+            self._other, self._others_at = client, now
 
     def must_wait(self, crowd: str) -> bool:
         """Return whether the item that was taken last, of a crowd, came before its crowd's turn.
@@ -111,7 +112,8 @@ class RequestQueue(Generic[Item]):
         return self._crowds.is_over(crowd, self._taken_at)
 
     def _is_beside_others(self, now: Seconds) -> bool:
-        return now < self._others_at + OTHERS_SECONDS
+        """Return whether another client than that of the last item was answered lately."""
+        return self._other != self._taken_client and now < self._others_at + OTHERS_SECONDS
 
     def rest(self, spent: Seconds, now: Seconds) -> None:
         """Begin the rest after the items that were taken since the last one.

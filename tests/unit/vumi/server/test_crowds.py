@@ -56,6 +56,7 @@ def test_a_crowd_must_wait_after_its_burst_until_its_share_has_made_up_for_it() 
     answer(queue, "a", BURST_SECONDS, 1.0, CROWD)
     assert not must_wait(queue, 1.0, CROWD)
     answer(queue, "b", ABOVE - BURST_SECONDS, 1.0, CROWD)
+    answer(queue, "other", 0.0001, 1.0)
     assert must_wait(queue, 1.0, CROWD)
     assert not must_wait(queue, 1.0, "\nanother")
     assert not must_wait(queue, 1.01 + (ABOVE - BURST_SECONDS) / CROWD_SHARE, CROWD)
@@ -63,8 +64,13 @@ def test_a_crowd_must_wait_after_its_burst_until_its_share_has_made_up_for_it() 
 
 @pytest.mark.parametrize(
     ("other", "crowd", "waits"),
-    [("other", "", True), ("other", "\nsmall", True), ("c", CROWD, False)],
-    ids=["a client", "a small crowd", "itself"],
+    [
+        ("other", "", True),
+        ("other", "\nsmall", True),
+        ("c", CROWD, False),
+        ("visitor", "", False),
+    ],
+    ids=["a client", "a small crowd", "itself", "the same client"],
 )
 def test_a_crowd_waits_only_beside_others(other: str, crowd: str, *, waits: bool) -> None:
     queue: RequestQueue[str] = RequestQueue()
