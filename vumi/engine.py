@@ -20,8 +20,7 @@ from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
-from vumi import webhook_secret
-from vumi.folder import lock_folder, refuse_foreign, warn_of_others
+from vumi.folder import lock_folder, prepare_secret, refuse_foreign, warn_of_others
 from vumi.metrics import storage
 from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
@@ -121,7 +120,7 @@ class Engine:
         `SettingsError` and `StorageError`.
         """
         warn_of_others(self._folder)
-        settings = webhook_secret.prepare(self._settings, self._folder)
+        settings = prepare_secret(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,

@@ -21,12 +21,18 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import as_json, log_change, print_json, print_result, wants_json
-from vumi.cli.progress import Progress, progress
+from vumi.cli.output import (
+    Progress,
+    as_json,
+    log_change,
+    print_json,
+    print_result,
+    progress,
+    wants_json,
+)
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin import counts_file, other_counters
-from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
+from vumi.operate.admin import counts, other_counters
+from vumi.operate.admin.counts import Import, ImportedCount, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.other_counters import Client, NotReadError
 from vumi.operate.exchange import files
@@ -151,7 +157,7 @@ def import_(  # noqa: PLR0913  its options
         raise click.UsageError("give a FILE, or names with --from, or --leancloud FILE --site ID")
     if leancloud:
         with files.open_input(leancloud) as opened:
-            rows = counts_file.read_leancloud(leancloud, opened, site)
+            rows = counts.read_leancloud(leancloud, opened, site)
         run(rows, job)
         return
     if service:
@@ -171,15 +177,15 @@ def import_(  # noqa: PLR0913  its options
     _import_file(sources[0], Restore(installation, dry_run, tokens), job)
 
 
-def _import_file(file: str, whole: Restore, counts: Import) -> None:
+def _import_file(file: str, whole: Restore, job: Import) -> None:
     with files.open_input(file) as opened:
         if files.is_export(opened):
-            if counts.replace:
+            if job.replace:
                 raise click.UsageError("--replace is for counts; of an export, nothing is replaced")
             restore(files.read(file, opened), whole)
             return
-        rows = counts_file.read(file, opened)
-    run(rows, counts)
+        rows = counts.read(file, opened)
+    run(rows, job)
 
 
 def name_badges(service: str, pages: Sequence[str], badge_id: str | None) -> dict[str, str]:

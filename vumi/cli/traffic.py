@@ -18,10 +18,10 @@ from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply, de
 from chalicelib.owners import finding
 from chalicelib.pages.github_traffic import TrafficBody, tell
 from chalicelib.storage.items import Item
+from vumi.cli import badges
 from vumi.cli.options import BADGE_ID, Invocation, examples
 from vumi.cli.output import log_change
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin import badge as badges
 
 API = "https://api.github.com"
 HEADERS = {"Accept": "application/vnd.github+json", "Accept-Encoding": "identity"}

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from vumi.folder import ENTRIES, LOCK, default_folder, refuse_foreign, refuse_foreign_entries
 from vumi.operate.check.check import check_rights
-from vumi.operate.check.report import Finding, note, ok, wrong
+from vumi.operate.check.items import Finding, note, ok, wrong
 from vumi.storage.database import FILE
 from vumi.storage.private_files import UnsafeFileError
 from vumi.tokens import FIRST_FILE

@@ -13,7 +13,7 @@ import pytest
 
 from chalicelib.events.webhooks import signing
 from chalicelib.settings import Settings, SettingsError
-from vumi.webhook_secret import FILE, prepare
+from vumi.folder import SECRETS, prepare_secret
 
 SECRET = signing.new_secret()
 
@@ -27,8 +27,8 @@ def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_umask")
 def test_the_first_start_generates_a_secret_that_only_the_owner_can_read(tmp_path: Path) -> None:
-    path = tmp_path / "above" / "data" / FILE
-    prepared = prepare(Settings(view_window_seconds=7), path.parent)
+    path = tmp_path / "above" / "data" / SECRETS
+    prepared = prepare_secret(Settings(view_window_seconds=7), path.parent)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [*path.parent.iterdir()] == [path]
     [secret] = prepared.webhook_secrets
@@ -38,25 +38,25 @@ def test_the_first_start_generates_a_secret_that_only_the_owner_can_read(tmp_pat
 
 
 def test_a_later_start_has_the_same_secret_and_another_folder_another(tmp_path: Path) -> None:
-    first = prepare(Settings(), tmp_path)
-    before = (tmp_path / FILE).read_bytes()
-    assert prepare(Settings(), tmp_path) == first
-    assert (tmp_path / FILE).read_bytes() == before
-    assert prepare(Settings(), tmp_path / "other").webhook_secrets != first.webhook_secrets
+    first = prepare_secret(Settings(), tmp_path)
+    before = (tmp_path / SECRETS).read_bytes()
+    assert prepare_secret(Settings(), tmp_path) == first
+    assert (tmp_path / SECRETS).read_bytes() == before
+    assert prepare_secret(Settings(), tmp_path / "other").webhook_secrets != first.webhook_secrets
 
 
 def test_nothing_is_generated_if_it_is_set(tmp_path: Path) -> None:
     settings = Settings(webhook_secrets=(SECRET,))
-    assert prepare(settings, tmp_path / "data") == settings
+    assert prepare_secret(settings, tmp_path / "data") == settings
     assert not (tmp_path / "data").exists()
 
 
 def test_the_unfinished_file_of_a_killed_start_is_not_used(tmp_path: Path) -> None:
-    left = (tmp_path / FILE).with_suffix(".new")
+    left = (tmp_path / SECRETS).with_suffix(".new")
     left.write_text("half")
     left.chmod(0o644)
-    assert prepare(Settings(), tmp_path).webhook_secrets
-    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    assert prepare_secret(Settings(), tmp_path).webhook_secrets
+    assert stat.S_IMODE((tmp_path / SECRETS).stat().st_mode) == 0o600
     assert not left.exists()
 
 
@@ -80,10 +80,10 @@ def test_the_unfinished_file_of_a_killed_start_is_not_used(tmp_path: Path) -> No
 def test_a_malformed_file_is_reported_with_the_fix_and_not_changed(
     tmp_path: Path, content: bytes
 ) -> None:
-    path = tmp_path / FILE
+    path = tmp_path / SECRETS
     path.write_bytes(content)
     with pytest.raises(SettingsError) as refusal:
-        prepare(Settings(), tmp_path)
+        prepare_secret(Settings(), tmp_path)
     assert str(refusal.value) == (
         f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new one"
     )
@@ -93,4 +93,4 @@ def test_a_malformed_file_is_reported_with_the_fix_and_not_changed(
 def test_a_folder_that_can_not_be_created_raises_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
-        prepare(Settings(), tmp_path / "file" / "data")
+        prepare_secret(Settings(), tmp_path / "file" / "data")

@@ -22,11 +22,10 @@ from secrets import token_hex
 from urllib.parse import quote
 
 from chalicelib.storage.errors import StorageError
-from vumi import webhook_secret
 from vumi.errors import ReportedError
-from vumi.folder import refuse_foreign_entries
+from vumi.folder import SECRETS, refuse_foreign_entries
 from vumi.operate.check import check
-from vumi.operate.check.report import FindingKind
+from vumi.operate.check.items import FindingKind
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.file_format import FORMAT
@@ -113,8 +112,8 @@ def make_copy(
     with _make_unfinished(target) as copy:
         _copy_database(source / FILE, copy, migrates=migrates)
         on_file_copied()
-        if (source / webhook_secret.FILE).exists():
-            _copy_file(source / webhook_secret.FILE, copy.opened)
+        if (source / SECRETS).exists():
+            _copy_file(source / SECRETS, copy.opened)
         copy.objects = _copy_archive(source / archive.FOLDER, copy.opened)
         os.fsync(copy.opened)
         _check(source, copy.path)

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from chalicelib.units import Seconds
-from vumi import webhook_secret
+from vumi.folder import SECRETS
 from vumi.operate.backups.copying import (
     BackupError,
     hidden_name,
@@ -33,7 +33,7 @@ from vumi.storage.private_files import is_private, open_folder, others_may_renam
 
 NAMES = r"vu-mi-\d{4}-\d\d-\d\dT\d{6}Z"
 TIME = "%Y-%m-%dT%H%M%SZ"
-CONTENT = {FILE, webhook_secret.FILE, archive.FOLDER}
+CONTENT = {FILE, SECRETS, archive.FOLDER}
 
 
 @dataclass(frozen=True, slots=True)

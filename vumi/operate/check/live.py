@@ -19,8 +19,7 @@ from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import plural
 from vumi.journals import ArchivedObject, query_all, read_wallet
-from vumi.operate.check.items import Badges, Items, Owners, StoredItem
-from vumi.operate.check.report import Finding, all_wrong, note
+from vumi.operate.check.items import Badges, Finding, Items, Owners, StoredItem, all_wrong, note
 from vumi.operate.kinds import (
     BADGE,
     BADGE_OF_A_SECRET,

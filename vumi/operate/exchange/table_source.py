@@ -32,7 +32,7 @@ from chalicelib.ulids import earliest
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
-from vumi.operate.admin.importing import PATIENCE
+from vumi.operate.admin.counts import PATIENCE
 from vumi.operate.admin.installation import Group, Installation, new_summary
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 

@@ -18,7 +18,7 @@ from simulation.clocks import NOON
 from simulation.tables import FaultyTable, once
 from simulation.views import fold, put_summary, shown, store
 from tests.unit.vumi.commands import Vumi
-from vumi.operate.admin import badge
+from vumi.cli import badges
 
 DAY = 86_400
 HOURS = "--from 2026-11-20T00 --to 2026-11-20T23"
@@ -112,7 +112,7 @@ def test_the_base_of_a_deleted_badge_may_be_set_beside_a_visit(vumi: Vumi) -> No
     visit = once(lambda: put_summary(vumi.table, "a/b", version=99, deleted="operator"))
     owned = finding.look_up(vumi.table, "a/b")
     table = FaultyTable(vumi.table, before_write=visit)
-    assert not badge.reopen(table, owned, NOON).deleted
+    assert not badges.reopen(table, owned, NOON).deleted
     assert not read(vumi.table, "a/b").deleted
 
 

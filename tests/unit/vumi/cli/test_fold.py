@@ -28,8 +28,8 @@ from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 from simulation.views import shown, store, summary, view
 from tests.unit.vumi.commands import Vumi
-from vumi.cli.fold import FoldedBadge, NotFoldedError, fold_badges, report
 from vumi.cli.options import Invocation
+from vumi.cli.queues import FoldedBadge, NotFoldedError, fold_badges, report
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
 from vumi.settings import StandaloneSettings

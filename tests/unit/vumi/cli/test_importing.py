@@ -17,8 +17,7 @@ from simulation.views import put_summary, shown
 from tests.loopback import Answer, SilentHandler, answering
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import importing
-from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import Import
+from vumi.operate.admin.counts import Import, ImportedCount
 
 COUNTS = {"/record/@demo": 4_321, "/record/@other": 7, "/record/@long": 5, "/record/@endless": 6}
 PADDING = {"/record/@long": 1_000_000, "/record/@endless": 1_100_000}

@@ -14,8 +14,8 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable, raising
-from vumi.cli import redrive as redrive_command
-from vumi.cli.redrive import Redrive, Redriven, RedriveOutcome
+from vumi.cli import queues
+from vumi.cli.queues import Redrive, Redriven, RedriveOutcome
 
 GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000
@@ -128,8 +128,8 @@ def test_the_report_has_every_event_and_its_last_error(
     table: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give_up(table, "a")
-    redrive_command.run(redrive(table), ["a", "nobody"])
-    redrive_command.run(redrive(table), [])
+    queues.run(redrive(table), ["a", "nobody"])
+    queues.run(redrive(table), [])
     assert capsys.readouterr().out == (
         "a queued again; its last error: answered 410\n"
         "nobody unknown\n"

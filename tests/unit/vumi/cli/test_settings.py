@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
-from vumi.cli.settings import COMMON
+from vumi.cli.setup import COMMON
 from vumi.settings import known_settings
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.terminals import run_on_terminal
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import output
-from vumi.cli.progress import CLEAR_LINE, Progress
-from vumi.operate.check.report import FindingKind
+from vumi.cli.output import CLEAR_LINE, Progress
+from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"

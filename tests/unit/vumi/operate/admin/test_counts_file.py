@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import ids
-from vumi.operate.admin import counts_file
-from vumi.operate.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount, format_row
+from vumi.operate.admin import counts
+from vumi.operate.admin.counts import MAX_PROBLEMS, CountsFileError, ImportedCount, format_row
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 def read(path: Path) -> list[ImportedCount]:
     with path.open("rb") as file:
-        return counts_file.read(str(path), file)
+        return counts.read(str(path), file)
 
 
 def refusal(path: Path, content: bytes | str) -> str:
@@ -67,13 +67,13 @@ def test_no_id_is_a_formula_and_each_comes_back(beginning: str, end: str) -> Non
     written = format_row(badge_id, 7)
     [[field, _]] = csv.reader(io.StringIO(written, newline=""))
     assert field[0] not in "=+-@\uff1d\uff0b\uff0d\uff20"
-    [row] = counts_file.read("FILE", io.BytesIO(written.encode()))
+    [row] = counts.read("FILE", io.BytesIO(written.encode()))
     assert row.badge_id == badge_id
 
 
 def test_a_file_that_is_too_large_is_refused(path: Path) -> None:
     with path.open("wb") as file:
-        file.truncate(counts_file.MAX_BYTES + 1)
+        file.truncate(counts.MAX_BYTES + 1)
     with pytest.raises(CountsFileError, match="split it"):
         read(path)
 
@@ -139,9 +139,7 @@ COUNTS = {"me.example/2020/07/13/hello/": 43, "me.example/posts/文/": 7, "me.ex
 
 def read_sample(content: str) -> dict[str, int]:
     file = io.BytesIO(content.encode())
-    return {
-        row.badge_id: row.count for row in counts_file.read_leancloud("FILE", file, "me.example")
-    }
+    return {row.badge_id: row.count for row in counts.read_leancloud("FILE", file, "me.example")}
 
 
 def test_pages_have_the_ids_of_the_script_and_the_site_has_their_sum() -> None:

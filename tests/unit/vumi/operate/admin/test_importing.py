@@ -22,8 +22,13 @@ from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
 from tests.profile import cases
-from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import BATCH_BADGES, Import, ImportOutcome, ImportResult
+from vumi.operate.admin.counts import (
+    BATCH_BADGES,
+    Import,
+    ImportedCount,
+    ImportOutcome,
+    ImportResult,
+)
 
 
 class KilledError(Exception):

@@ -24,7 +24,7 @@ from chalicelib.ulids import new_ulid
 from chalicelib.wallets import opening
 from chalicelib.wallets.ledger import Ledger, RefusedError
 from chalicelib.wallets.wallet import Posting, entry
-from vumi.operate.check import check, report
+from vumi.operate.check import check, items
 from vumi.storage.archive import FOLDER, FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.file_format import VERSION
@@ -62,11 +62,11 @@ def wrong(folder: Path, unless: str = "") -> list[str]:
     after = snapshot(folder)
     assert before.keys() == after.keys()
     assert [name for name in before if before[name] != after[name] and name != unless] == []
-    return [one.message for one in found if one.kind is report.FindingKind.WRONG]
+    return [one.message for one in found if one.kind is items.FindingKind.WRONG]
 
 
 def notes(folder: Path) -> list[str]:
-    return [one.message for one in check.check(folder) if one.kind is report.FindingKind.NOTE]
+    return [one.message for one in check.check(folder) if one.kind is items.FindingKind.NOTE]
 
 
 def change(folder: Path, statement: str, *arguments: object) -> None:
@@ -372,4 +372,4 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(folder: Path) -> Non
 
     found = check.check_content(folder, read)
     assert times == 2
-    assert report.wrong("x s: vu-mi writes no item with this key") in found
+    assert items.wrong("x s: vu-mi writes no item with this key") in found

@@ -30,8 +30,7 @@ from simulation.views import AT_NOON, put_summary, ulid
 from tests.profile import cases
 from vumi.errors import ReportedError
 from vumi.operate import kinds
-from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import Import
+from vumi.operate.admin.counts import Import, ImportedCount
 from vumi.operate.exchange import files
 from vumi.operate.exchange.files import MAX_LINE_BYTES, MAX_RATIO, ExportFileError
 from vumi.operate.exchange.restoring import RestoreOutcome
