@@ -14,7 +14,7 @@ import click
 from vumi.cli.options import Invocation, examples, on_installation
 from vumi.cli.output import as_json, good, mark, print_json, print_result, progress, wants_json
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin.counts import HEADER, CountsExport, format_row
+from vumi.operate.admin import counts
 from vumi.operate.admin.installation import Installation, Source
 from vumi.operate.backups import copying, making, restoring
 from vumi.operate.check import check as checking
@@ -160,9 +160,11 @@ def _describe(folder: Path, objects: int) -> str:
     )
 )
 @click.argument("file")
-@click.option("--counts", is_flag=True, help="Export the counts alone, as CSV for any counter.")
+@click.option(
+    "--counts", "only_counts", is_flag=True, help="Export the counts alone, as CSV for any counter."
+)
 @on_installation
-def export(installation: Installation, file: str, *, counts: bool) -> None:
+def export(installation: Installation, file: str, *, only_counts: bool) -> None:
     """Export everything as lines of JSON.
 
     It writes a new FILE, or - for standard output. A FILE whose name ends in .gz is compressed. An
@@ -170,17 +172,17 @@ def export(installation: Installation, file: str, *, counts: bool) -> None:
     minutes, so that their balances are of one moment too.
     """
     with installation.open_source() as source, files.create(file) as opened:
-        if counts:
-            _export_counts(CountsExport(source), opened)
+        if only_counts:
+            _export_counts(source, opened)
         else:
             _export_all(installation, source, opened)
 
 
-def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
-    file.write(format_row(*HEADER).encode())
+def _export_counts(source: Source, file: IO[bytes]) -> None:
+    file.write(counts.format_row(*counts.HEADER).encode())
     with progress("exporting counts") as line:
-        for name, count in line.count(job.run()):
-            file.write(format_row(name, count).encode())
+        for name, count in line.count(counts.export(source.groups)):
+            file.write(counts.format_row(name, count).encode())
     click.echo(f"exported {plural(line.done, 'count')}", err=True)
 
 
@@ -194,5 +196,5 @@ def _export_all(installation: Installation, source: Source, file: IO[bytes]) -> 
         if kind != files.HEADER:
             note = ", which only import --tokens imports" if kind == TOKEN.name else ""
             click.echo(f"exported {plural(lines, 'line')} of the type {kind}{note}", err=True)
-    for reason in source.left_out():
+    for reason in source.left_out:
         click.echo(f"not exported: {reason}", err=True)

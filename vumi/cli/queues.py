@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from itertools import islice
 from threading import Event
 
 import click
@@ -26,12 +25,9 @@ from chalicelib.units import Seconds, to_milliseconds
 from vumi.cli.options import Invocation, examples, on_installation
 from vumi.cli.output import as_json, print_json, print_result, progress, wants_json
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin.counts import PATIENCE
-from vumi.operate.admin.installation import Installation, LetterOutcome
+from vumi.operate.admin.installation import PATIENCE, Installation, LetterOutcome, map_patiently
 from vumi.operate.installations.file import open_installation
 from vumi.storage.queue import SqliteQueue
-
-BATCH_BADGES = 100
 
 
 class NotFoldedError(ReportedError):
@@ -55,16 +51,9 @@ def fold_badges(
 ) -> Iterator[FoldedBadge]:
     """Fold badges, whose ids may repeat. A badge that fails delays no other.
 
-    Raises `UnavailableError` if storage fails for a minute. Running it again folds the
-    other badges.
+    Raises `UnavailableError` if storage fails for a minute. Running it again folds the rest.
     """
-
-    def fold_batch() -> list[FoldedBadge]:
-        return list(map_parallel(partial(_fold, counting), batch))
-
-    left = iter(badge_ids)
-    while batch := list(islice(left, BATCH_BADGES)):
-        yield from patience.call(fold_batch)
+    return map_patiently(partial(_fold, counting), badge_ids, map_parallel, patience)
 
 
 def _fold(counting: Counting, badge_id: str) -> FoldedBadge:

@@ -16,10 +16,10 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
@@ -28,13 +28,13 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.counting import ids, keys
 from chalicelib.counting.summary import Summary
 from chalicelib.owners.finding import OwnedBadge
-from chalicelib.storage.items import text
+from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailedError
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
-from vumi.operate.admin.installation import Group, Source
+from vumi.operate.admin.installation import PATIENCE, Group, map_patiently
 from vumi.operate.admin.other_counters import WebPage
 from vumi.operate.kinds import BADGE, OWNER, VIEW, kind_of
 
@@ -170,53 +170,39 @@ def _parse_entry(entry: object, site: str) -> tuple[str, int]:
     return page.badge_id, options.base(str(entry["time"]))
 
 
-@dataclass(slots=True)
-class CountedBadge:
-    """The count of a badge, and its names, of which each shows it."""
-
-    count: int = 0
-    names: tuple[str, ...] = ()
-    is_shown: bool = False
-
-
-@dataclass(slots=True)
-class CountsExport:
-    """The export of the counts that badges show, for any counter.
+def export(groups: Iterable[Group]) -> Iterator[tuple[str, int]]:
+    """Yield the names and the counts of badges, for any counter. Raises `StorageError`.
 
     A badge with several names has a row for each, because all of them are embedded somewhere. Only
     such badges are kept until all their views are read.
     """
-
-    source: Source
-    _aliased: dict[str, CountedBadge] = field(default_factory=dict)
-
-    def run(self) -> Iterator[tuple[str, int]]:
-        """Yield the names and the counts. Raises `StorageError`."""
-        for group in self.source.groups():
-            if kind_of(group.head) is BADGE:
-                yield from self._count(group)
-        for badge in self._aliased.values():
-            if badge.is_shown:
-                yield from ((name, badge.count) for name in badge.names)
-
-    def _count(self, group: Group) -> Iterator[tuple[str, int]]:
-        badge_id = text(group.head, "PK").removeprefix(BADGE.partition)
-        summary, views = Summary.of(badge_id, group.head), 0
-        names: tuple[str, ...] = (badge_id,)
-        for item in group.rest:
-            kind = kind_of(item)
-            views += kind is VIEW
-            if kind is OWNER:
-                names = (badge_id, *OwnedBadge.of(badge_id, item).aliases)
-        if summary.alias:
-            self._aliased.setdefault(summary.alias, CountedBadge()).count += views
-            return
+    names: dict[str, tuple[str, ...]] = {}
+    counts: Counter[str] = Counter()
+    for group in groups:
+        if kind_of(group.head) is not BADGE:
+            continue
+        summary = Summary.of(text(group.head, "PK").removeprefix(BADGE.partition), group.head)
+        views, owner = _read_rest(group.rest)
         count = summary.base + summary.count + views
-        if len(names) > 1:
-            badge = self._aliased.setdefault(badge_id, CountedBadge())
-            badge.count, badge.names, badge.is_shown = badge.count + count, names, True
+        if summary.alias:
+            counts[summary.alias] += views
+        elif aliases := OwnedBadge.of(summary.badge_id, owner).aliases:
+            names[summary.badge_id] = summary.badge_id, *aliases
+            counts[summary.badge_id] += count
         elif count or not summary.deleted:
-            yield badge_id, count
+            yield summary.badge_id, count
+    for badge_id, of_badge in names.items():
+        yield from ((name, counts[badge_id]) for name in of_badge)
+
+
+def _read_rest(items: Iterable[Item]) -> tuple[int, Item]:
+    """Return the number of a badge's live views, and its owner."""
+    views, owner = 0, Item()
+    for item in items:
+        kind = kind_of(item)
+        views += kind is VIEW
+        owner = item if kind is OWNER else owner
+    return views, owner
 
 
 def format_row(name: str, count: object) -> str:
@@ -224,11 +210,6 @@ def format_row(name: str, count: object) -> str:
     row = io.StringIO()
     csv.writer(row, lineterminator="\n").writerow([re.sub(FORMULA, "'", name), count])
     return row.getvalue()
-
-
-BATCH_BADGES = 100
-PATIENCE = Retry(attempts=12, base=0.2, cap=10.0, budget=60.0)
-"""Longer than the table's own retries, because no visitor waits for an import."""
 
 
 class ImportOutcome(Enum):
@@ -265,14 +246,9 @@ class Import:
     dry_run: bool = False
     patience: Retry = PATIENCE
 
-    def run(self, rows: Sequence[ImportedCount]) -> Iterator[ImportResult]:
+    def run(self, rows: Iterable[ImportedCount]) -> Iterator[ImportResult]:
         """Import all lines in order. Raises `StorageError`; the lines before are imported then."""
-        for start in range(0, len(rows), BATCH_BADGES):
-            chunk = rows[start : start + BATCH_BADGES]
-            yield from self.patience.call(partial(self._import_batch, chunk))
-
-    def _import_batch(self, rows: Sequence[ImportedCount]) -> list[ImportResult]:
-        return list(self.map_parallel(self._import, rows))
+        return map_patiently(self._import, rows, self.map_parallel, self.patience)
 
     def _import(self, row: ImportedCount) -> ImportResult:
         """Read and write a badge until no other write comes in between."""

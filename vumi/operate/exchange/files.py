@@ -87,13 +87,13 @@ def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter)
     Raises `ExportFileError`, `UnknownItemError`, `WrongLineError` and `StorageError`.
     """
     writer.write(header(source.engine, settings, now))
-    for group in source.groups():
+    for group in source.groups:
         for item in chain([group.head], group.rest):
             writer.write(_to_line(item))
         yield group
-    for queue, body in source.queued_events():
+    for queue, body in source.queued_events:
         writer.write({"type": QUEUED_EVENT, "queue": queue, "body": body})
-    for name, content in source.objects():
+    for name, content in source.objects:
         writer.write({"type": OBJECT, "name": name, "text": _unzip_object(name, content)})
     writer.end()
 

@@ -31,8 +31,7 @@ from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import ReportedError
 from vumi.operate import kinds
-from vumi.operate.admin.counts import PATIENCE
-from vumi.operate.admin.installation import Installation
+from vumi.operate.admin.installation import PATIENCE, Installation
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
 from vumi.operate.kinds import (
     BADGE,

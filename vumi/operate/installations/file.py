@@ -35,7 +35,14 @@ from vumi.errors import ReportedError
 from vumi.folder import refuse_foreign_entries
 from vumi.journals import ArchivedObject, in_folder
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import Group, LetterOutcome, is_live, later, new_summary
+from vumi.operate.admin.installation import (
+    Group,
+    LetterOutcome,
+    Source,
+    is_live,
+    later,
+    new_summary,
+)
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.resources import EVENT_QUEUE
@@ -63,32 +70,28 @@ CHANGES = (
 
 
 class FileSource:
-    """The `installation.Source` of a file; the connection has begun a read transaction."""
+    """The content of a file; the connection has begun a read transaction."""
 
-    engine = "one machine"
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        archive: FolderArchive,
-        views_queue: str,
-        event_queues: str,
-    ) -> None:
-        """Read the queue of views; `event_queues` begins the names of the operator's queues."""
+    def __init__(self, connection: sqlite3.Connection, archive: FolderArchive) -> None:
         self._connection = connection
         self._archive = archive
-        self._event_queues = event_queues
         self._left_out: list[str] = []
-        self._waiting = self._read_waiting(views_queue)
+        self._waiting = self._read_waiting()
 
-    def groups(self) -> Iterator[Group]:
+    @property
+    def source(self) -> Source:
+        return Source(
+            "one machine", self._groups(), self._objects(), self._queued_events(), self._left_out
+        )
+
+    def _groups(self) -> Iterator[Group]:
         rows = self._connection.execute(ITEMS)
         for pk, partition in groupby(rows, itemgetter(0)):
             yield from self._read_partition(pk, partition)
         for badge_id in list(self._waiting):
             yield from self._read_badge(badge_id, iter(()))
 
-    def objects(self) -> Iterator[tuple[str, bytes]]:
+    def _objects(self) -> Iterator[tuple[str, bytes]]:
         """Yield the objects of the archive, and those of entries that wait to be archived."""
         yield from self._archive.read_all()
         for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
@@ -100,18 +103,16 @@ class FileSource:
             waiting = ArchiveObject.of_entries([removal])
             yield waiting.name, waiting.body
 
-    def queued_events(self) -> Iterator[tuple[str, str]]:
-        start = self._event_queues
-        for name, body in self._connection.execute(QUEUED_EVENTS, (len(start), start)):
-            yield name.removeprefix(start).removesuffix(DEAD_LETTERS), body
+    def _queued_events(self) -> Iterator[tuple[str, str]]:
+        queues = len(EVENT_QUEUE), EVENT_QUEUE
+        for name, body in self._connection.execute(QUEUED_EVENTS, queues):
+            yield name.removeprefix(EVENT_QUEUE).removesuffix(DEAD_LETTERS), body
 
-    def left_out(self) -> Sequence[str]:
-        return self._left_out
-
-    def _read_waiting(self, queue: str) -> defaultdict[str, list[str]]:
+    def _read_waiting(self) -> defaultdict[str, list[str]]:
         """Return the ULIDs of the views that wait in the queue, by the ids of their badges."""
         waiting: defaultdict[str, list[str]] = defaultdict(list)
-        for number, name, body in self._connection.execute(MESSAGES, (queue, queue + DEAD_LETTERS)):
+        queues = VIEWS_QUEUE, VIEWS_QUEUE + DEAD_LETTERS
+        for number, name, body in self._connection.execute(MESSAGES, queues):
             try:
                 view = View.from_message(body)
             except MalformedError as error:
@@ -222,10 +223,10 @@ class FileInstallation:
         return self.delivery_queue.sibling(EVENT_QUEUE + name)
 
     @contextmanager
-    def open_source(self) -> Iterator[FileSource]:
+    def open_source(self) -> Iterator[Source]:
         """Open the content of one moment; the file keeps all later commits in its WAL."""
         with self.database.snapshot() as connection:
-            yield FileSource(connection, self.archive, VIEWS_QUEUE, EVENT_QUEUE)
+            yield FileSource(connection, self.archive).source
 
     def items(self) -> Iterator[Item]:
         return all_items(self.database)

@@ -33,10 +33,10 @@ from chalicelib.wallets.archive import PREFIX
 from vumi.errors import ReportedError
 from vumi.journals import MALFORMED, ArchivedObject, first_name
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import LetterOutcome
+from vumi.operate.admin.installation import LetterOutcome, Source
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.operate.check.items import StoredItem
-from vumi.operate.exchange.table_source import TableSource
+from vumi.operate.exchange.table_source import read_groups
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
@@ -107,9 +107,9 @@ class StackInstallation:
         return SqsQueue(aws_client("sqs"), url) if url else None
 
     @contextmanager
-    def open_source(self) -> Iterator[TableSource]:
+    def open_source(self) -> Iterator[Source]:
         objects = ((name, read().read()) for name, read in self._archived_objects())
-        yield TableSource(self, objects, self.sleep)
+        yield Source("AWS", read_groups(self, self.sleep), objects)
 
     def _archived_objects(self, **options: str) -> Iterator[tuple[str, Callable[[], Any]]]:
         """Yield the names of the archive's objects, in their order, each with its reader."""

@@ -23,12 +23,12 @@ from simulation.tables import FaultyTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
 from tests.profile import cases
 from vumi.operate.admin.counts import (
-    BATCH_BADGES,
     Import,
     ImportedCount,
     ImportOutcome,
     ImportResult,
 )
+from vumi.operate.admin.installation import BATCH
 
 
 class KilledError(Exception):
@@ -122,7 +122,7 @@ def test_a_dry_run_reports_the_same_and_writes_nothing(table: Table) -> None:
 
 @pytest.mark.parametrize("each", [map, map_parallel])
 def test_more_badges_than_a_batch_keep_their_order(each: Any) -> None:
-    given = rows(**{f"b{n}": n + 1 for n in range(2 * BATCH_BADGES + 1)})
+    given = rows(**{f"b{n}": n + 1 for n in range(2 * BATCH + 1)})
     table = MemoryTable()
     results = list(Import(table, each, lambda: NOON).run(given))
     assert [result.row for result in results] == given
