@@ -41,10 +41,6 @@ from vumi.operate.admin.installation import Installation
 MONTH_DAYS = 31
 
 
-class UnknownBadgeError(ReportedError):
-    """Nobody has ever visited, imported or claimed a badge of this id."""
-
-
 @dataclass(frozen=True, slots=True)
 class BadgeReport:
     """A badge with all that is set; `count` is the number that it shows.
@@ -67,12 +63,12 @@ class BadgeReport:
 def find(table: Table, badge_id: str) -> OwnedBadge:
     """Return a badge by any of its names; visitors may have made a deleted one again.
 
-    Raises `UnknownBadgeError` and `StorageError`.
+    Raises `ReportedError` and `StorageError`.
     """
     owned = finding.look_up(table, badge_id)
     count = badge_count.read(table, owned.badge_id)
     if count.is_new or (owned.deleted and not count.shown):
-        raise UnknownBadgeError(
+        raise ReportedError(
             f"there is no badge {badge_id}: nobody has visited, imported or claimed it"
         )
     return owned
@@ -95,7 +91,7 @@ def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
 
 
 def report(table: Table, badge_id: str, now: Seconds) -> BadgeReport:
-    """Return a badge by any of its names. Raises `UnknownBadgeError` and `StorageError`."""
+    """Return a badge by any of its names. Raises `ReportedError` and `StorageError`."""
     owned = find(table, badge_id)
     count = badge_count.read(table, owned.badge_id)
     *_, today = days = history.read(table, owned.badge_id, Span(MONTH_DAYS), now).buckets
@@ -322,10 +318,6 @@ BY = "vumi ban"
 pattern_argument = click.argument("pattern", metavar="PATTERN", type=BADGE_ID)
 
 
-class NoBanError(ReportedError):
-    """There is no ban of the pattern. The message says where to find those that there are."""
-
-
 @click.command(
     epilog=examples(
         "vumi ban spammer/page --reason spam",
@@ -369,6 +361,6 @@ def unban(installation: Installation, pattern: str) -> None:
     """Lift a ban, so that ids count again and show their numbers."""
     before = find_ban(installation.table, pattern)
     if not stored.lift(installation.table, pattern):
-        raise NoBanError(f"no ban has the pattern {pattern}; vumi bans lists all")
+        raise ReportedError(f"no ban has the pattern {pattern}; vumi bans lists all")
     log_change(pattern, before)
     click.echo(f"{pattern} is not banned any more.")

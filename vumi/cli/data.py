@@ -26,12 +26,6 @@ from vumi.operate.kinds import TOKEN
 from vumi.storage.database import WAY_BACK
 
 
-class CheckFailedError(ReportedError):
-    """A check has found something wrong. The message says how to go on."""
-
-    status = 3
-
-
 @click.command(epilog=examples("DATA=/var/lib/vu-mi vumi check", "vumi check --stack vu-mi-prod"))
 @click.option(
     "--stack",
@@ -67,7 +61,7 @@ def check(invocation: Invocation, stack_name: str | None, table: str | None) -> 
             text = f"{mark(finding.kind, sys.stdout)} {finding.message}"
             print_result(text, {"kind": str(finding.kind), "message": finding.message})
     if wrong:
-        raise CheckFailedError(f"{name} has {plural(wrong, 'error')}; {advice}")
+        raise ReportedError(f"{name} has {plural(wrong, 'error')}; {advice}", status=3)
     if not wants_json():
         click.echo(good(f"{name} has no errors."))
 

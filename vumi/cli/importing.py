@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import HttpClient
-from chalicelib.storage.errors import StorageError
 from vumi.cli.options import (
     BADGE_ID,
     Invocation,
@@ -21,15 +19,7 @@ from vumi.cli.options import (
     on_installation,
     yes,
 )
-from vumi.cli.output import (
-    Progress,
-    as_json,
-    log_change,
-    print_json,
-    print_result,
-    progress,
-    wants_json,
-)
+from vumi.cli.output import as_json, log_change, print_json, print_result, until_stopped, wants_json
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin import counts, other_counters
 from vumi.operate.admin.counts import Import, ImportedCount, ImportOutcome, ImportResult
@@ -46,14 +36,6 @@ REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
 """Outcomes that are reported for each line, so that the operator can decide."""
 
 CHANGES = {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}
-
-
-class InterruptedImportError(ReportedError):
-    """An import was interrupted. The message says how to continue."""
-
-
-class KeptError(ReportedError):
-    """Something was not imported, because it is here with other content."""
 
 
 def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
@@ -235,13 +217,10 @@ def _say(text: str) -> None:
 
 
 def restore(file: ExportFile, job: Restore) -> None:
-    """Import an export and print a report.
-
-    Raises `InterruptedImportError`, `RestoreError`, and `KeptError` if something was not imported.
-    """
+    """Import an export and print a report. Raises `ReportedError` if not all was imported."""
     outcomes: Counter[tuple[str, RestoreOutcome]] = Counter()
     kept = 0
-    with _until_interrupted(file.count, "lines") as line:
+    with until_stopped(f"importing {file.count:,} lines") as line:
         for result in job.run(file):
             outcomes[result.kind, result.outcome] += 1
             kept += result.outcome is RestoreOutcome.KEPT
@@ -254,35 +233,29 @@ def restore(file: ExportFile, job: Restore) -> None:
     if not job.dry_run:
         log_change(file.name)
     _report_dry_run(job)
-    for (kind, outcome), count in sorted(outcomes.items(), key=_order):
-        numbers = {"kind": kind, outcome.name.lower(): count}
-        print_result(f"{kind}: {count:,} {outcome.value}", numbers)
+    for (kind, outcome), count in sorted(outcomes.items()):
+        print_result(f"{kind}: {count:,} {outcome}", {"kind": kind, outcome.name.lower(): count})
     if kept:
-        raise KeptError(
+        raise ReportedError(
             f"{plural(kept, 'group')} not imported, and what is here stays: to have all of the"
             " export, import it into a new installation"
         )
 
 
-def _order(counted: tuple[tuple[str, RestoreOutcome], int]) -> tuple[str, str]:
-    (kind, outcome), _ = counted
-    return kind, outcome.value
-
-
 def run(rows: Sequence[ImportedCount], job: Import) -> None:
     """Import counts and print a report, with each badge that had another base.
 
-    Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
+    Raises `ReportedError` if it is interrupted or the storage fails for a minute.
     """
     outcomes: Counter[ImportOutcome] = Counter()
-    with _until_interrupted(len(rows), "badges") as line:
+    with until_stopped(f"importing {plural(len(rows), 'badge')}") as line:
         for result in line.count(job.run(rows)):
             outcomes[result.outcome] += 1
             if not job.dry_run and result.outcome in CHANGES:
                 log_change(result.row.badge_id, {"base": result.before})
             if result.outcome in REPORTED_OUTCOMES:
                 line.hide()
-                print_result(_describe(result), result.to_json())
+                _report(result)
     _report_dry_run(job)
     if wants_json():
         print_json({one.value: outcomes[one] for one in ImportOutcome})
@@ -291,30 +264,15 @@ def run(rows: Sequence[ImportedCount], job: Import) -> None:
         click.echo(f"{outcomes[outcome]:,} {outcome.value}")
 
 
-def _describe(result: ImportResult) -> str:
+def _report(result: ImportResult) -> None:
+    badge_id, count, outcome = result.row.badge_id, result.row.count, result.outcome.value
     was = "is" if result.outcome is ImportOutcome.KEPT else "was"
-    badge = f"{result.row.badge_id} {result.outcome.value}"
-    base = f"its base {was} {result.before:,}"
-    return f"{badge}: {base}, and the import has {result.row.count:,}"
+    print_result(
+        f"{badge_id} {outcome}: its base {was} {result.before:,}, and the import has {count:,}",
+        {"id": badge_id, "outcome": outcome, "before": result.before, "count": count},
+    )
 
 
 def _report_dry_run(job: Import | Restore) -> None:
     if job.dry_run and not wants_json():
         click.echo("dry run: nothing was changed; without --dry-run:")
-
-
-@contextmanager
-def _until_interrupted(length: int, label: str) -> Iterator[Progress]:
-    """Show how far an import is, on a terminal alone.
-
-    Raises `InterruptedImportError` if the block fails or is interrupted.
-    """
-    with progress(f"importing {length:,} {label}") as line:
-        try:
-            yield line
-        except (StorageError, KeyboardInterrupt) as error:
-            reason = str(error) or "it was interrupted"
-            raise InterruptedImportError(
-                f"the import stopped after {line.done:,} of {length:,} {label}: {reason}; run it"
-                " again to import the rest"
-            ) from error

@@ -19,7 +19,9 @@ from typing import TextIO, TypeVar
 import click
 
 from chalicelib import telemetry
+from chalicelib.storage.errors import StorageError
 from chalicelib.units import WholeSeconds
+from vumi.errors import ReportedError
 
 Cell = str | int | None
 
@@ -228,3 +230,16 @@ def progress(doing: str) -> Iterator[Progress]:
         over.set()
         thread.join()
         line.hide()
+
+
+@contextmanager
+def until_stopped(doing: str) -> Iterator[Progress]:
+    """Show a line while the block runs; raise `ReportedError` if it fails or is interrupted."""
+    with progress(doing) as line:
+        try:
+            yield line
+        except (StorageError, KeyboardInterrupt) as error:
+            raise ReportedError(
+                f"{doing} stopped after {line.done:,}: {str(error) or 'it was interrupted'}; run it"
+                " again for the rest"
+            ) from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from threading import Event
+from typing import Any
 
 import click
 
@@ -21,17 +22,13 @@ from chalicelib.events.sweep import between
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.retry import Retry
-from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.cli.options import Invocation, examples, on_installation
-from vumi.cli.output import as_json, print_json, print_result, progress, wants_json
+from vumi.cli.output import as_json, print_json, print_result, until_stopped, wants_json
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin.installation import PATIENCE, Installation, LetterOutcome, map_patiently
 from vumi.operate.installations.file import open_installation
 from vumi.storage.queue import SqliteQueue
-
-
-class NotFoldedError(ReportedError):
-    """Some badges are not folded. The message says how to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +83,20 @@ def fold(installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool
 
 
 def report(fold: Iterator[FoldedBadge]) -> None:
-    """Fold badges and print the result. Raises `NotFoldedError`."""
+    """Fold badges and print the result. Raises `ReportedError`."""
     views = failed = 0
-    with progress("folding badges") as line:
-        try:
-            for folded in line.count(fold):
-                views += folded.views
-                if folded.failure:
-                    failed += 1
-                    line.hide()
-                    text = f"{folded.badge_id} is not folded: {folded.failure}"
-                    print_result(text, {"id": folded.badge_id, "error": folded.failure})
-        except (UnavailableError, KeyboardInterrupt) as error:
-            reason = str(error) or "it was interrupted"
-            raise NotFoldedError(
-                f"the fold stopped after {plural(line.done, 'badge')}: {reason}; run it again to"
-                " fold the rest"
-            ) from error
+    with until_stopped("folding badges") as line:
+        for folded in line.count(fold):
+            views += folded.views
+            if folded.failure:
+                failed += 1
+                line.hide()
+                text = f"{folded.badge_id} is not folded: {folded.failure}"
+                print_result(text, {"id": folded.badge_id, "error": folded.failure})
     text = f"folded {plural(views, 'view')} of {plural(line.done, 'badge')}"
     print_result(text, {"badges": line.done, "views": views, "not_folded": failed})
     if failed:
-        raise NotFoldedError(
-            f"{plural(failed, 'badge')} not folded; fix the cause and run it again"
-        )
+        raise ReportedError(f"{plural(failed, 'badge')} not folded; fix the cause and run it again")
 
 
 class RedriveOutcome(Enum):
@@ -127,39 +115,28 @@ class Redriven:
     outcome: RedriveOutcome
     error: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        """Return the line of JSON of the event."""
-        return {"id": self.event_id, "outcome": self.outcome.name.lower(), "error": self.error}
+
+def redrive_each(
+    table: Table, queue: Queue, clock: Callable[[], Seconds], event_ids: Sequence[str] = ()
+) -> Iterator[Redriven]:
+    """Redrive these events, or all failed events. Raises `StorageError`.
+
+    Running it again redrives the rest, because a redriven event is no longer failed. All failed
+    events are listed first, so that one that fails again is not redriven twice.
+    """
+    failed = (due.key.pk for one in batches(Status.ERROR) for due in between(table, one))
+    for event_id in event_ids or [pk.removeprefix(PARTITION) for pk in failed]:
+        yield _redrive(table, queue, event_id, to_milliseconds(clock()))
 
 
-@dataclass(frozen=True, slots=True)
-class Redrive:
-    """The job that redrives events."""
-
-    table: Table
-    queue: Queue
-    clock: Callable[[], Seconds]
-
-    def run(self, event_ids: Sequence[str] = ()) -> Iterator[Redriven]:
-        """Redrive these events, or all failed events. Raises `StorageError`.
-
-        Running it again redrives the rest, because a redriven event is no longer failed. All failed
-        events are listed first, so that one that fails again is not redriven twice.
-        """
-        failed = (due.key.pk for one in batches(Status.ERROR) for due in between(self.table, one))
-        for event_id in event_ids or [pk.removeprefix(PARTITION) for pk in failed]:
-            yield self._redrive(event_id)
-
-    def _redrive(self, event_id: str) -> Redriven:
-        try:
-            event = schedule.read(self.table, event_id)
-        except schedule.UnknownEventError:
-            return Redriven(event_id, RedriveOutcome.UNKNOWN)
-        if event.status is not Status.ERROR or not delivery.redrive(
-            self.table, self.queue, event, to_milliseconds(self.clock())
-        ):
-            return Redriven(event_id, RedriveOutcome.NOT_FAILED)
+def _redrive(table: Table, queue: Queue, event_id: str, now: Milliseconds) -> Redriven:
+    try:
+        event = schedule.read(table, event_id)
+    except schedule.UnknownEventError:
+        return Redriven(event_id, RedriveOutcome.UNKNOWN)
+    if event.status is Status.ERROR and delivery.redrive(table, queue, event, now):
         return Redriven(event_id, RedriveOutcome.REDRIVEN, event.last_error)
+    return Redriven(event_id, RedriveOutcome.NOT_FAILED)
 
 
 @click.command(epilog=examples("vumi redrive", "vumi redrive --stack vu-mi-prod"))
@@ -170,10 +147,8 @@ def redrive(installation: Installation) -> None:
     outcomes = installation.redrive_views()
     if wants_json():
         print_json({one.name.lower(): outcomes[one] for one in LetterOutcome})
-        return
-    for outcome in LetterOutcome:
-        if outcomes[outcome] or outcome is LetterOutcome.SENT:
-            click.echo(f"{plural(outcomes[outcome], 'dead letter')} {outcome.value}.")
+    else:
+        _print_outcomes(outcomes, LetterOutcome, "dead letter")
 
 
 @click.command(epilog=examples("vumi redrive-events", "vumi redrive-events EVENT-ID EVENT-ID"))
@@ -182,31 +157,26 @@ def redrive(installation: Installation) -> None:
 @on_installation
 def redrive_events(installation: Installation, event_ids: tuple[str, ...]) -> None:
     """Deliver failed events again: these, or all."""
-    job = Redrive(installation.table, installation.delivery_queue, installation.clock)
-    run(job, event_ids)
-
-
-def run(job: Redrive, event_ids: Sequence[str]) -> None:
-    """Redrive events and print a report. Raises `StorageError`; run it again then."""
     outcomes: Counter[RedriveOutcome] = Counter()
-    for redriven in job.run(event_ids):
-        outcomes[redriven.outcome] += 1
-        reason = f"; its last error: {redriven.error}" if redriven.error else ""
-        text = f"{redriven.event_id} {redriven.outcome.value}{reason}"
-        print_result(text, redriven.to_json())
-    if wants_json():
-        return
-    for outcome in RedriveOutcome:
-        if outcomes[outcome] or outcome is RedriveOutcome.REDRIVEN:
-            click.echo(f"{plural(outcomes[outcome], 'event')} {outcome.value}")
+    queue, clock = installation.delivery_queue, installation.clock
+    for one in redrive_each(installation.table, queue, clock, event_ids):
+        outcomes[one.outcome] += 1
+        reason = f"; its last error: {one.error}" if one.error else ""
+        fields = {"id": one.event_id, "outcome": one.outcome.name.lower(), "error": one.error}
+        print_result(f"{one.event_id} {one.outcome.value}{reason}", fields)
+    if not wants_json():
+        _print_outcomes(outcomes, RedriveOutcome, "event")
+
+
+def _print_outcomes(outcomes: Counter[Any], kind: Iterable[Enum], noun: str) -> None:
+    """Print the number of each outcome that there was, and of the first one in any case."""
+    for place, outcome in enumerate(kind):
+        if outcomes[outcome] or place == 0:
+            click.echo(f"{plural(outcomes[outcome], noun)} {outcome.value}")
 
 
 BATCH_MESSAGES = 10
 POLL_SECONDS = 0.2
-
-
-class NoQueueError(ReportedError):
-    """The queue does not exist. The message lists those that do."""
 
 
 @click.command(epilog=examples("EVENT_QUEUES=orders vumi receive orders --follow"))
@@ -220,7 +190,7 @@ def receive(invocation: Invocation, queue: str, *, follow: bool) -> None:
     """
     queues = invocation.settings.product.event_queues
     if queue not in queues:
-        raise NoQueueError(
+        raise ReportedError(
             f"EVENT_QUEUES has no queue {queue}; it has {', '.join(sorted(queues)) or 'none'}"
         )
     stopped = Event()

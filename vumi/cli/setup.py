@@ -34,10 +34,6 @@ SERVER_LINE = re.compile(r"^    (?:# )?server (\S+);$", re.MULTILINE)
 """A line of nginx.conf with one of these addresses; the other one is a comment."""
 
 
-class ExistingFileError(ReportedError):
-    """A file would be overwritten. The message names it."""
-
-
 def _parse_host(value: str) -> str:
     """Return the name of a host, which has no scheme, no port and no path."""
     if not HOST_NAME.fullmatch(value.lower()):
@@ -159,10 +155,10 @@ def init(*, systemd: bool, caddy: str | None, nginx: str | None, out: Path) -> N
 
 
 def _write(texts: Mapping[Path, str]) -> None:
-    """Write new files, all or none. Raises `ExistingFileError`."""
+    """Write new files, all or none. Raises `ReportedError`."""
     for path in texts:
         if os.path.lexists(path):
-            raise ExistingFileError(f"{path} exists; remove it, or give another folder by --out")
+            raise ReportedError(f"{path} exists; remove it, or give another folder by --out")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -205,10 +201,6 @@ VARIABLE = "_VUMI_COMPLETE"
 """The variable by which the shell asks the program (click, "Shell Completion")."""
 
 
-class NoCompletionError(ReportedError):
-    """The shell can't complete. The message says why."""
-
-
 @click.command(
     epilog=examples(
         'eval "$(vumi completion bash)"',
@@ -221,12 +213,12 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the completion of commands for SHELL."""
     of_shell = get_completion_class(shell)
     if of_shell is None:
-        raise NoCompletionError(f"there is no completion for {shell}")
+        raise ReportedError(f"there is no completion for {shell}")
     program = context.find_root().command
     try:
         click.echo(of_shell(program, {}, "vumi", VARIABLE).source())
     except RuntimeError as error:
-        raise NoCompletionError(str(error)) from error
+        raise ReportedError(str(error)) from error
 
 
 @click.group(

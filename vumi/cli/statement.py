@@ -30,10 +30,6 @@ from vumi.operate.admin.installation import Installation
 HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
 
 
-class StatementError(ReportedError):
-    """There is no statement. The message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class StatementLine:
     """An entry, the change of the balance by it, and the balance after it."""
@@ -70,13 +66,13 @@ class Statement:
 def open_statement(installation: Installation, wallet_id: str) -> Iterator[Statement]:
     """Collect the journal of a wallet.
 
-    Raises `StatementError`, `StorageError` and `vumi.journals.UnreadableObjectError`.
+    Raises `ReportedError`, `StorageError` and `vumi.journals.UnreadableObjectError`.
 
     An entry moves from the table over the change log to the archive. They are read in this order,
     so each entry is found in one of them.
     """
     if ID.fullmatch(wallet_id) is None:
-        raise StatementError(unknown(wallet_id))
+        raise ReportedError(unknown(wallet_id))
     with closing(sqlite3.connect("", isolation_level=None)) as entries:
         entries.execute("CREATE TABLE entries (id TEXT PRIMARY KEY, item TEXT) WITHOUT ROWID")
         entries.execute("BEGIN")
@@ -87,7 +83,7 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
 
         wallet = read_wallet(installation.table, wallet_id, add)
         if wallet is None:
-            raise StatementError(unknown(wallet_id))
+            raise ReportedError(unknown(wallet_id))
         for item in _read_older(installation, wallet):
             add(item)
         yield Statement(wallet_id, number(wallet, "balance"), text(wallet, "last"), entries)
@@ -100,12 +96,6 @@ def _read_older(installation: Installation, wallet: Item) -> Iterator[Item]:
     objects = installation.archived(first_day(wallet))
     found = chain.from_iterable(one.entries(wallet_id) for one in objects)
     yield from (entry.item for entry in found if entry.wallet_id == wallet_id)
-
-
-class WrongJournalError(StatementError):
-    """A balance differs from its journal."""
-
-    status = 3
 
 
 def _parse_bound(value: str) -> Milliseconds:
@@ -168,16 +158,17 @@ def _print_line(opened: Statement, line: StatementLine) -> None:
 
 
 def _print_end(opened: Statement, found: int) -> None:
-    """Print the balance, and whether the journal adds up to it. Raises `WrongJournalError`."""
+    """Print the balance, and whether the journal adds up to it. Raises `ReportedError`."""
     if wants_json():
         print_json(
             {"wallet": opened.wallet_id, "balance": str(opened.balance), "journal": str(found)}
         )
     if found != opened.balance:
-        raise WrongJournalError(
+        raise ReportedError(
             f"the wallet {opened.wallet_id} has {opened.balance}, but its journal adds up to"
             f" {found}; entries reach the archive some minutes after they leave the table, so run"
-            " it again in 15 minutes"
+            " it again in 15 minutes",
+            status=3,
         )
     if not wants_json():
         click.echo(f"The balance is {opened.balance}, and the journal adds up to it.")

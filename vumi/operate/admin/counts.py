@@ -47,10 +47,6 @@ MAX_PROBLEMS = 20
 """Wrong lines that one message lists."""
 
 
-class CountsFileError(ReportedError):
-    """A file can't be imported. The message lists the wrong lines with their reasons."""
-
-
 @dataclass(frozen=True, slots=True)
 class ImportedCount:
     """A line of the file: the count of a badge in another counter."""
@@ -61,7 +57,7 @@ class ImportedCount:
 
 
 def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
-    """Read all lines of an open file. Raises `CountsFileError` if a line is wrong."""
+    """Read all lines of an open file. Raises `ReportedError` if a line is wrong."""
     rows: dict[str, ImportedCount] = {}
     problems: list[str] = []
     for line, fields in _read_lines(name, file):
@@ -71,19 +67,19 @@ def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
         except ValueError as error:
             problems.append(f"line {line}: {error}")
     if problems:
-        raise CountsFileError(format_problems(name, problems))
+        raise ReportedError(format_problems(name, problems))
     return list(rows.values())
 
 
 def read_text(name: str, file: IO[bytes]) -> str:
-    """Read an open file. Raises `CountsFileError` if it is too long, or no UTF-8."""
+    """Read an open file. Raises `ReportedError` if it is too long, or no UTF-8."""
     try:
         content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
+            raise ReportedError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
         return content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
+        raise ReportedError(f"{name} can't be read as UTF-8: {error}") from error
 
 
 def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
@@ -95,7 +91,7 @@ def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
             if fields and not (index == 0 and fields == HEADER):
                 yield reader.line_num, fields
     except csv.Error as error:
-        raise CountsFileError(f"{name}: line {reader.line_num} is not CSV: {error}") from error
+        raise ReportedError(f"{name}: line {reader.line_num} is not CSV: {error}") from error
 
 
 def _parse_row(line: int, fields: list[str]) -> ImportedCount:
@@ -129,7 +125,7 @@ def read_leancloud(name: str, file: IO[bytes], site: str) -> list[ImportedCount]
     Valine and waline keep them. An array of such objects is read too.
 
     A page that is there twice, because of a race when it was new, has the sum of both. Raises
-    `CountsFileError` if a line is wrong.
+    `ReportedError` if a line is wrong.
     """
     counts: dict[str, int] = {}
     problems: list[str] = []
@@ -141,7 +137,7 @@ def read_leancloud(name: str, file: IO[bytes], site: str) -> list[ImportedCount]
         except (ValueError, RecursionError) as error:
             problems.append(f"line {line}: {error}")
     if problems:
-        raise CountsFileError(format_problems(name, problems))
+        raise ReportedError(format_problems(name, problems))
     counts[ids.normalise(site)] = sum(counts.values())
     return [ImportedCount(place, *row) for place, row in enumerate(counts.items(), 1)]
 
@@ -228,11 +224,6 @@ class ImportResult:
     row: ImportedCount
     outcome: ImportOutcome
     before: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return the line of JSON of the badge."""
-        bases = {"before": self.before, "count": self.row.count}
-        return {"id": self.row.badge_id, "outcome": self.outcome.value, **bases}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any
@@ -60,11 +60,7 @@ TRIES = 10
 """A try fails if another process has written the group meanwhile."""
 
 
-class RestoreError(ReportedError):
-    """A line of the file can't be imported. The message names it."""
-
-
-class RestoreOutcome(Enum):
+class RestoreOutcome(StrEnum):
     """The outcome of a group; its value is printed for the operator."""
 
     IMPORTED = "imported"
@@ -134,7 +130,7 @@ class Restore:
     def run(self, file: ExportFile) -> Iterator[Restored]:
         """Import all lines in order; yield each group after it is imported.
 
-        Raises `RestoreError` and `StorageError`; run it again to import the rest.
+        Raises `ReportedError` and `StorageError`; run it again to import the rest.
         """
         batch: list[GivenGroup] = []
         items = 0
@@ -172,7 +168,7 @@ class Restore:
             except ConditionFailedError:
                 continue
             except StorageRefusedError as error:
-                raise RestoreError(f"the {given.kind.name} {given.name}: {error}") from error
+                raise ReportedError(f"the {given.kind.name} {given.name}: {error}") from error
             self._enqueue(given)
             return decided
         raise UnavailableError(f"{given.name} was changed by other writes during its import")
@@ -302,7 +298,7 @@ def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
-    """Yield the groups of a file, and its other lines as they are. Raises `RestoreError`.
+    """Yield the groups of a file, and its other lines as they are. Raises `ReportedError`.
 
     The items of a large group are read when they are needed, and must be before the next group.
     """
@@ -313,7 +309,7 @@ def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
             continue
         first = next(members)
         if first.kind not in HEADS:
-            raise RestoreError(
+            raise ReportedError(
                 f"line {first.number}: the {first.kind.name} is of no badge or wallet before it"
             )
         items = (member.item for member in members)  # noqa: B031  the rest of the same members
@@ -332,7 +328,7 @@ def _decode(number: int, line: dict[str, Any]) -> GivenLine:
         f"{item.get('alias')}{item.get('user')}".encode()  # SQLite looks up keys as UTF-8
         kinds.check(item)
     except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
-        raise RestoreError(f"line {number} can't be imported: {error}") from error
+        raise ReportedError(f"line {number} can't be imported: {error}") from error
     return GivenLine(number, line, kind, item)
 
 

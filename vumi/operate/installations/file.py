@@ -181,14 +181,6 @@ def _moves(item: Item, summary: Summary) -> bool:
 PAGE_IDS = 1_000
 
 
-class NoFileError(ReportedError):
-    """The file does not exist. The message says where it was expected."""
-
-
-class UnreadableFileError(ReportedError):
-    """The file can't be opened. The message says why."""
-
-
 class FileInstallation:
     """The `admin.installation.Installation` in one open file."""
 
@@ -256,10 +248,10 @@ class FileInstallation:
 
 
 def find_file(folder: Path) -> Path:
-    """Return the path of the file in a folder. Raises `NoFileError`."""
+    """Return the path of the file in a folder. Raises `ReportedError`."""
     path = folder / FILE
     if not path.exists():
-        raise NoFileError(f"{path} does not exist; set DATA to the folder of the file")
+        raise ReportedError(f"{path} does not exist; set DATA to the folder of the file")
     return path
 
 
@@ -279,7 +271,7 @@ def open_installation(
 ) -> Iterator[FileInstallation]:
     """Open the file of DATA, which must exist: a new file would mean that DATA is wrong.
 
-    Raises `NoFileError`, `UnreadableFileError`, and `UnsafeFileError` if another user controls the
+    Raises `ReportedError` and `UnsafeFileError` if another user controls the
     folder.
     """
     path = find_file(settings.folder)
@@ -287,6 +279,6 @@ def open_installation(
     try:
         database = Database(path)
     except StorageError as error:
-        raise UnreadableFileError(f"{path} can't be opened: {error}") from error
+        raise ReportedError(f"{path} can't be opened: {error}") from error
     with closing(database):
         yield FileInstallation(database, settings, clock)

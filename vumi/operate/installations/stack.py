@@ -57,14 +57,6 @@ BATCH_MESSAGES = 10
 """Messages in one request (SQS API reference)."""
 
 
-class StackError(ReportedError):
-    """AWS has refused a request, or does not answer. The message is that of AWS."""
-
-
-class SwitchedOffError(ReportedError):
-    """A command needs a feature that the stack does not have."""
-
-
 class StackInstallation:
     """The `admin.installation.Installation` of a stack."""
 
@@ -168,7 +160,7 @@ class StackInstallation:
 
     def _output(self, name: str, feature: str, parameter: str) -> str:
         if name not in self.outputs:
-            raise SwitchedOffError(
+            raise ReportedError(
                 f"the stack {self.stack} has no {feature}; deploy it with {parameter}=on first"
             )
         return self.outputs[name]
@@ -272,12 +264,12 @@ def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:
 def open_installation(
     stack: str, environment: Mapping[str, str], clock: Callable[[], Seconds]
 ) -> Iterator[StackInstallation]:
-    """Find the resources of a stack. Raises `StackError` and `SettingsError`."""
+    """Find the resources of a stack. Raises `ReportedError` and `SettingsError`."""
     settings = Settings.from_environment(environment)
     try:
         found = outputs(aws_client("cloudformation", None), stack)
         yield StackInstallation(stack, found, settings, clock)
     except NoRegionError as error:
-        raise StackError("no region is configured; set AWS_DEFAULT_REGION") from error
+        raise ReportedError("no region is configured; set AWS_DEFAULT_REGION") from error
     except (BotoCoreError, ClientError) as error:
-        raise StackError(str(error)) from error
+        raise ReportedError(str(error)) from error

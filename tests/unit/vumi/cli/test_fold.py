@@ -29,7 +29,8 @@ from simulation.tables import FaultyTable, raising
 from simulation.views import shown, store, summary, view
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
-from vumi.cli.queues import FoldedBadge, NotFoldedError, fold_badges, report
+from vumi.cli.queues import FoldedBadge, fold_badges, report
+from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
 from vumi.settings import StandaloneSettings
@@ -73,7 +74,7 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     take(table, "a", "b", "c")
     broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
     table.put_all([broken])
-    with pytest.raises(NotFoldedError, match="1 badge not folded"):
+    with pytest.raises(ReportedError, match="1 badge not folded"):
         report(fold(table, ["a", "b", "c"]))
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("b is not folded: TypeError(")
@@ -95,8 +96,8 @@ def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
     take(table, *BADGES)
     once = UnavailableError("throttled")
     faulty = FaultyTable(table, before_write=raising(once, *[None] * 100, *failures))
-    stopped = f"the fold stopped after 100 badges: {reason}; run it again to fold the rest"
-    with pytest.raises(NotFoldedError, match=stopped):
+    stopped = f"folding badges stopped after 100: {reason}; run it again for the rest"
+    with pytest.raises(ReportedError, match=stopped):
         report(fold(faulty))
     assert sum(folded.views for folded in fold(table)) == 2 * 150
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from chalicelib.events import schedule
@@ -14,8 +16,8 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable, raising
-from vumi.cli import queues
-from vumi.cli.queues import Redrive, Redriven, RedriveOutcome
+from tests.unit.vumi.commands import Vumi
+from vumi.cli.queues import Redriven, RedriveOutcome, redrive_each
 
 GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000
@@ -40,8 +42,10 @@ def give_up(table: Table, *names: str) -> None:
         deliver(delivery, claimed)
 
 
-def redrive(table: Table, queue: FakeQueue | None = None) -> Redrive:
-    return Redrive(table, queue or FakeQueue(), lambda: LATER / 1000)
+def redrive(
+    table: Table, queue: FakeQueue | None = None, names: Sequence[str] = ()
+) -> list[Redriven]:
+    return list(redrive_each(table, queue or FakeQueue(), lambda: LATER / 1000, names))
 
 
 def test_all_failed_events_are_queued_again_and_no_others(table: Table) -> None:
@@ -51,7 +55,7 @@ def test_all_failed_events_are_queued_again_and_no_others(table: Table) -> None:
     accept(table, "cancelled")
     schedule.cancel(table, Leases(), "cancelled", AT)
     queue = FakeQueue()
-    done = list(redrive(table, queue).run())
+    done = redrive(table, queue)
     assert {one.event_id for one in done} == names
     assert {(one.outcome, one.error) for one in done} == {(RedriveOutcome.REDRIVEN, "answered 410")}
     assert sorted(queue.bodies) == sorted(map(message, names))
@@ -59,7 +63,7 @@ def test_all_failed_events_are_queued_again_and_no_others(table: Table) -> None:
     assert {(one.status, one.next_at) for one in redriven} == {(Status.ACTIVE, LATER)}
     assert schedule.read(table, "waiting").next_at == AT
     assert schedule.read(table, "cancelled").status is Status.CANCELLED
-    assert list(redrive(table).run()) == []
+    assert redrive(table) == []
 
 
 def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
@@ -80,7 +84,7 @@ def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
 def test_the_last_error_is_that_of_the_last_known_attempt(table: Table) -> None:
     wear_out(table, "told", [DeliveryResult(error="answered 500")])
     wear_out(table, "silent", [])
-    assert list(redrive(table).run(["told", "silent"])) == [
+    assert redrive(table, names=["told", "silent"]) == [
         Redriven("told", RedriveOutcome.REDRIVEN, "answered 500"),
         Redriven("silent", RedriveOutcome.REDRIVEN, ""),
     ]
@@ -92,7 +96,7 @@ def test_only_named_failed_events_are_redriven_and_nothing_is_written_for_others
     give_up(table, "a", "b")
     accept(table, "waiting")
     watched = FaultyTable(table)
-    assert list(redrive(watched).run(["waiting", "nobody", "b"])) == [
+    assert redrive(watched, names=["waiting", "nobody", "b"]) == [
         Redriven("waiting", RedriveOutcome.NOT_FAILED),
         Redriven("nobody", RedriveOutcome.UNKNOWN),
         Redriven("b", RedriveOutcome.REDRIVEN, "answered 410"),
@@ -106,34 +110,30 @@ def test_two_concurrent_redrives_queue_an_event_once(table: Table) -> None:
     queue = FakeQueue()
 
     def other(_: object) -> None:
-        list(redrive(table, queue).run(["a"]))
+        redrive(table, queue, ["a"])
 
     faulty = FaultyTable(table, before_write=other)
-    assert list(redrive(faulty, queue).run(["a"])) == [Redriven("a", RedriveOutcome.NOT_FAILED)]
+    assert redrive(faulty, queue, ["a"]) == [Redriven("a", RedriveOutcome.NOT_FAILED)]
     assert queue.bodies == [message("a")]
 
 
 def test_a_redrive_that_failed_is_continued_by_the_next(table: Table) -> None:
     give_up(table, "a", "b", "c")
     faulty = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
-    begun = redrive(faulty).run()
+    begun = redrive_each(faulty, FakeQueue(), lambda: LATER / 1000)
     first = next(begun)
     with pytest.raises(UnavailableError):
         next(begun)
-    rest = {one.event_id for one in redrive(table).run()}
+    rest = {one.event_id for one in redrive(table)}
     assert rest == {"a", "b", "c"} - {first.event_id}
 
 
-def test_the_report_has_every_event_and_its_last_error(
-    table: Table, capsys: pytest.CaptureFixture[str]
-) -> None:
-    give_up(table, "a")
-    queues.run(redrive(table), ["a", "nobody"])
-    queues.run(redrive(table), [])
-    assert capsys.readouterr().out == (
-        "a queued again; its last error: answered 410\n"
-        "nobody unknown\n"
-        "1 event queued again\n"
-        "1 event unknown\n"
-        "0 events queued again\n"
+def test_the_report_has_every_event_and_its_last_error(vumi: Vumi) -> None:
+    give_up(vumi.table, "a")
+    assert [vumi("redrive-events", "a", "nobody"), vumi.err] == [0, ""]
+    assert vumi.out == (
+        "a queued again; its last error: answered 410\nnobody unknown\n"
+        "1 event queued again\n1 event unknown\n"
     )
+    assert vumi("redrive-events") == 0
+    assert vumi.out == "0 events queued again\n"

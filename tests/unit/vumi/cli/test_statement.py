@@ -16,7 +16,8 @@ from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation
 from tests.unit.vumi.commands import Vumi
-from vumi.cli.statement import HEADER, StatementError, open_statement
+from vumi.cli.statement import HEADER, open_statement
+from vumi.errors import ReportedError
 from vumi.journals import UnreadableObjectError
 from vumi.operate.admin.installation import Installation
 from vumi.operate.installations.file import open_installation
@@ -131,7 +132,7 @@ def test_entries_that_wait_for_the_archive_are_in_the_statement_of_a_file(tmp_pa
 
 @pytest.mark.parametrize("wallet_id", ["7" * 26, "eva", ""])
 def test_an_unknown_wallet_is_reported(wallet_id: str) -> None:
-    with pytest.raises(StatementError, match=f"there is no wallet {wallet_id}"):
+    with pytest.raises(ReportedError, match=f"there is no wallet {wallet_id}"):
         read(MemoryInstallation(), wallet_id)
 
 

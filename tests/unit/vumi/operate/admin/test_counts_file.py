@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import ids
+from vumi.errors import ReportedError
 from vumi.operate.admin import counts
-from vumi.operate.admin.counts import MAX_PROBLEMS, CountsFileError, ImportedCount, format_row
+from vumi.operate.admin.counts import MAX_PROBLEMS, ImportedCount, format_row
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def read(path: Path) -> list[ImportedCount]:
 
 def refusal(path: Path, content: bytes | str) -> str:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(CountsFileError) as refused:
+    with pytest.raises(ReportedError) as refused:
         read(path)
     return str(refused.value).replace(str(path), "FILE")
 
@@ -74,7 +75,7 @@ def test_no_id_is_a_formula_and_each_comes_back(beginning: str, end: str) -> Non
 def test_a_file_that_is_too_large_is_refused(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(counts.MAX_BYTES + 1)
-    with pytest.raises(CountsFileError, match="split it"):
+    with pytest.raises(ReportedError, match="split it"):
         read(path)
 
 
@@ -161,6 +162,6 @@ def test_an_array_is_read_too() -> None:
     ],
 )
 def test_a_wrong_line_is_named_and_nothing_is_imported(line: str, reason: str) -> None:
-    with pytest.raises(CountsFileError, match="FILE: nothing was imported") as refused:
+    with pytest.raises(ReportedError, match="FILE: nothing was imported") as refused:
         read_sample(SAMPLE.splitlines()[0] + "\n" + line + "\n")
     assert reason in str(refused.value)

@@ -21,7 +21,7 @@ from simulation.clocks import NOON, Clock
 from simulation.exchange_world import QUEUE, export, one_machine, restore
 from simulation.installation import MemoryInstallation
 from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
-from vumi.operate.exchange.files import ExportFileError
+from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.kinds import UnknownItemError
 from vumi.storage.removals import remove_expired
@@ -135,7 +135,7 @@ def test_entries_that_wait_for_the_archive_move_as_its_objects(file: FileInstall
 
 def test_an_object_that_can_not_be_read_is_named(file: FileInstallation) -> None:
     file.archive.put("journal/a.jsonl.gz", b"no gzip")
-    with pytest.raises(ExportFileError, match=r"journal/a.jsonl.gz of the archive can't be read"):
+    with pytest.raises(ReportedError, match=r"journal/a.jsonl.gz of the archive can't be read"):
         export(file)
 
 

@@ -32,7 +32,7 @@ from vumi.errors import ReportedError
 from vumi.operate import kinds
 from vumi.operate.admin.counts import Import, ImportedCount
 from vumi.operate.exchange import files
-from vumi.operate.exchange.files import MAX_LINE_BYTES, MAX_RATIO, ExportFileError
+from vumi.operate.exchange.files import MAX_LINE_BYTES, MAX_RATIO
 from vumi.operate.exchange.restoring import RestoreOutcome
 from vumi.operate.kinds import MOVING
 from vumi.tokens import StoredToken
@@ -277,7 +277,7 @@ def test_a_bomb_or_a_damaged_file_is_refused_in_words(
     path = tmp_path / "file"
     path.write_bytes(content)
     says = f"over {MAX_RATIO} times as large" if reason == "bomb" else reason
-    with pytest.raises(ExportFileError, match=says), files.open_input(str(path)) as opened:
+    with pytest.raises(ReportedError, match=says), files.open_input(str(path)) as opened:
         list(files.read(str(path), opened).lines())
 
 
@@ -289,6 +289,6 @@ def test_a_line_of_any_length_needs_bounded_memory(tmp_path: Path) -> None:
         file.truncate(2**33)
     with (
         files.open_input(str(path)) as opened,
-        pytest.raises(ExportFileError, match=f"line 1 has more than {MAX_LINE_BYTES} bytes"),
+        pytest.raises(ReportedError, match=f"line 1 has more than {MAX_LINE_BYTES} bytes"),
     ):
         files.read(str(path), opened)
