@@ -16,7 +16,7 @@ from vumi.cli.output import as_json, good, mark, print_json, print_result, progr
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin import counts
 from vumi.operate.admin.installation import Installation, Source
-from vumi.operate.backups import copying, making, restoring
+from vumi.operate.backups import backups, copying
 from vumi.operate.check import check as checking
 from vumi.operate.check.items import Finding, FindingKind
 from vumi.operate.check.live import LiveCheck
@@ -101,9 +101,9 @@ def backup(invocation: Invocation, folder: Path, keep: int | None) -> None:
     copying.clean_up_on_sigterm()
     with progress("copying DATA and checking the copy"):
         if keep is None:
-            made = making.make(data, folder)
+            made = backups.make(data, folder)
         else:
-            made = making.make_and_keep(data, folder, keep, invocation.clock())
+            made = backups.make_and_keep(data, folder, keep, invocation.clock())
     if wants_json():
         removed = [str(path) for path in made.removed]
         print_json({"backup": str(made.target), "objects": made.objects, "removed": removed})
@@ -132,7 +132,7 @@ def restore(invocation: Invocation, backup: Path, *, aside: bool) -> None:
     copying.clean_up_on_sigterm()
     data = invocation.settings.folder
     with progress("checking and copying the backup"):
-        restored = restoring.restore(backup, data, invocation.clock(), aside=aside)
+        restored = backups.restore(backup, data, invocation.clock(), aside=aside)
     before = str(restored.before) if restored.before else None
     if wants_json():
         print_json({"data": str(restored.folder), "objects": restored.objects, "before": before})

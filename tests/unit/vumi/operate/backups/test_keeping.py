@@ -17,9 +17,9 @@ from tests.unit.vumi.operate.backups.test_making import (
     put,
 )
 from tests.unit.vumi.operate.check.test_check import break_page
+from vumi.errors import ReportedError
 from vumi.folder import LOCK
-from vumi.operate.backups.copying import BackupError
-from vumi.operate.backups.making import Backup, list_backups, make, make_and_keep
+from vumi.operate.backups.backups import Backup, list_backups, make, make_and_keep
 from vumi.storage.database import FILE
 
 __all__ = ["folder"]
@@ -97,7 +97,7 @@ def test_a_failed_backup_removes_nothing(folder: Path, within: Path) -> None:
     keep(folder, within, 7, -1)
     before = names(within)
     break_page(folder / FILE)
-    with pytest.raises(BackupError, match="its check failed"):
+    with pytest.raises(ReportedError, match="its check failed"):
         keep(folder, within, 1)
     assert names(within) == before
 
@@ -133,8 +133,8 @@ def test_what_killed_backups_and_removals_left_is_removed(folder: Path, within: 
 def test_nothing_is_made_where_others_can_rename(folder: Path, within: Path, mode: int) -> None:
     """They could give any private folder of the operator the name of an old backup."""
     within.chmod(mode)
-    with pytest.raises(BackupError, match="other users can rename the backups in"):
+    with pytest.raises(ReportedError, match="other users can rename the backups in"):
         keep(folder, within, 1)
     assert names(within) == []
-    with pytest.raises(BackupError, match="disk is not a folder; make it, or mount its disk"):
+    with pytest.raises(ReportedError, match="disk is not a folder; make it, or mount its disk"):
         keep(folder, within / "disk", 1)

@@ -21,10 +21,10 @@ from tests.unit.vumi.operate.backups.test_making import (
     put,
 )
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
+from vumi.errors import ReportedError
 from vumi.folder import AlreadyRunningError, lock_folder
-from vumi.operate.backups.copying import BackupError, lock_if_possible
-from vumi.operate.backups.making import make, make_and_keep
-from vumi.operate.backups.restoring import Restored, restore
+from vumi.operate.backups.backups import Restored, make, make_and_keep, restore
+from vumi.operate.backups.copying import lock_if_possible
 from vumi.storage.database import FILE, Database
 from vumi.storage.private_files import open_folder
 
@@ -63,7 +63,7 @@ def test_a_backup_is_restored_where_nothing_is(
 
 
 def test_nothing_is_overwritten(backup: Path, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackupError) as refused:
+    with pytest.raises(ReportedError) as refused:
         restore(backup, folder, NOW)
     assert str(refused.value) == (
         f"{folder} is not empty, and nothing was changed; stop vu-mi, and move the folder away:"
@@ -114,7 +114,7 @@ def test_a_server_that_started_on_no_data_meanwhile_keeps_its_file(
         target.mkdir()
         put(target, 1)
 
-    with pytest.raises(BackupError, match="new was made meanwhile, so nothing was restored"):
+    with pytest.raises(ReportedError, match="new was made meanwhile, so nothing was restored"):
         restore(backup, target, NOW, on_file_copied=start)
     assert count(target) == 1
     assert names(tmp_path) == ["backup", "data", "new"]
@@ -136,10 +136,10 @@ def test_a_backup_that_is_read_is_locked_and_one_without_locks_is_read_too(
 def test_a_wrong_backup_is_not_restored(backup: Path, folder: Path, tmp_path: Path) -> None:
     """An object of its archive is damaged, then its file is."""
     (backup / "archive" / "journal" / "damaged.jsonl.gz").write_bytes(b"no gzip")
-    with pytest.raises(BackupError, match=r"damaged.jsonl.gz can't be read"):
+    with pytest.raises(ReportedError, match=r"damaged.jsonl.gz can't be read"):
         aside(backup, folder)
     break_page(backup / FILE)
-    with pytest.raises(BackupError, match=r"backup was removed because its check failed"):
+    with pytest.raises(ReportedError, match=r"backup was removed because its check failed"):
         aside(backup, folder)
     assert count(folder) == 8
     assert names(tmp_path) == ["backup", "data"]
@@ -149,9 +149,9 @@ def test_a_folder_of_backups_names_the_latest(folder: Path, tmp_path: Path) -> N
     (tmp_path / "all").mkdir(mode=0o700)
     for day in range(2):
         make_and_keep(folder, tmp_path / "all", 7, NOW + day * 86_400)
-    with pytest.raises(BackupError, match=r"; its latest backup is .*/vu-mi-2026-11-23T171500Z$"):
+    with pytest.raises(ReportedError, match=r"; its latest backup is .*/vu-mi-2026-11-23T171500Z$"):
         restore(tmp_path / "all", tmp_path / "new", NOW)
-    with pytest.raises(BackupError, match=rf"no is not a backup, because it has no {FILE}$"):
+    with pytest.raises(ReportedError, match=rf"no is not a backup, because it has no {FILE}$"):
         restore(tmp_path / "no", tmp_path / "new", NOW)
 
 
@@ -161,7 +161,7 @@ def test_a_backup_and_data_in_each_other_are_refused(
 ) -> None:
     (tmp_path / source).parent.mkdir(exist_ok=True)
     backup.rename(tmp_path / source)
-    with pytest.raises(BackupError, match="are in each other; move the backup away"):
+    with pytest.raises(ReportedError, match="are in each other; move the backup away"):
         aside(tmp_path / source, tmp_path / target)
     assert count(tmp_path / source) == 7
 
@@ -169,18 +169,19 @@ def test_a_backup_and_data_in_each_other_are_refused(
 def test_a_folder_of_something_else_is_not_moved(backup: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter").touch()
-    with pytest.raises(BackupError, match="home has files, but none of vu-mi: set DATA to"):
+    with pytest.raises(ReportedError, match="home has files, but none of vu-mi: set DATA to"):
         aside(backup, tmp_path / "home")
     assert names(tmp_path / "home") == ["letter"]
-    with pytest.raises(BackupError, match="/proc is a mount point, which no folder can replace"):
+    with pytest.raises(ReportedError, match="/proc is a mount point, which no folder can replace"):
         restore(backup, Path("/proc"), NOW)
 
 
 INTERRUPT = """
 import os, sys
 from pathlib import Path
-from vumi.operate.backups.copying import BackupError, lock_if_possible
-from vumi.operate.backups.restoring import restore
+from vumi.errors import ReportedError
+from vumi.operate.backups.copying import lock_if_possible
+from vumi.operate.backups.backups import restore
 
 backup, data = map(Path, sys.argv[2:])
 
@@ -195,7 +196,7 @@ def interrupt(event, arguments):
 sys.addaudithook(interrupt)
 try:
     restore(backup, data, 1_795_367_700.0, aside=True)
-except BackupError as error:
+except ReportedError as error:
     print(error)
 """
 
