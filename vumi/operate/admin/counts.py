@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import IO, Any
+from typing import IO, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from chalicelib.badges import options
@@ -37,6 +37,8 @@ from vumi.errors import ReportedError
 from vumi.operate.admin.installation import PATIENCE, Group, map_patiently
 from vumi.operate.admin.other_counters import WebPage
 from vumi.operate.kinds import BADGE, OWNER, VIEW, kind_of
+
+Given = TypeVar("Given")
 
 HEADER = ["id", "count"]
 MAX_BYTES = 2**25
@@ -59,16 +61,34 @@ class ImportedCount:
 def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
     """Read all lines of an open file. Raises `ReportedError` if a line is wrong."""
     rows: dict[str, ImportedCount] = {}
-    problems: list[str] = []
-    for line, fields in _read_lines(name, file):
-        try:
-            row = _parse_row(line, fields)
-            _check_repetition(row, rows.setdefault(row.badge_id, row))
-        except ValueError as error:
-            problems.append(f"line {line}: {error}")
-    if problems:
-        raise ReportedError(format_problems(name, problems))
+
+    def add(line: int, fields: list[str]) -> None:
+        row = _parse_row(line, fields)
+        earlier = rows.setdefault(row.badge_id, row)
+        if row.count != earlier.count:
+            raise ValueError(
+                f"{row.badge_id} has {row.count} here but {earlier.count} in line {earlier.line}"
+            )
+
+    _add_all(name, _read_lines(name, file), add)
     return list(rows.values())
+
+
+def _add_all(
+    name: str, lines: Iterable[tuple[int, Given]], add: Callable[[int, Given], None]
+) -> None:
+    """Add the lines of a file. Raises `ReportedError` with those that are wrong."""
+    problems = []
+    for line, given in lines:
+        try:
+            add(line, given)
+        except (ValueError, RecursionError) as error:
+            problems.append(f"\n  line {line}: {error}")
+    if problems:
+        more = [f"\n  and {len(problems) - MAX_PROBLEMS} more"] * (len(problems) > MAX_PROBLEMS)
+        raise ReportedError(
+            "".join([f"{name}: nothing was imported", *problems[:MAX_PROBLEMS], *more])
+        )
 
 
 def read_text(name: str, file: IO[bytes]) -> str:
@@ -102,21 +122,6 @@ def _parse_row(line: int, fields: list[str]) -> ImportedCount:
     return ImportedCount(line, ids.normalise(badge_id), options.base(count))
 
 
-def _check_repetition(row: ImportedCount, earlier: ImportedCount) -> None:
-    """Refuse a second count for a badge; the same line may be repeated."""
-    if row.count != earlier.count:
-        raise ValueError(
-            f"{row.badge_id} has {row.count} here but {earlier.count} in line {earlier.line}"
-        )
-
-
-def format_problems(name: str, problems: list[str]) -> str:
-    """Return the message of a file that was refused."""
-    lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
-    more = len(problems) - MAX_PROBLEMS
-    return f"{name}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")
-
-
 def read_leancloud(name: str, file: IO[bytes], site: str) -> list[ImportedCount]:
     """Read the counts of a site's pages in LeanCloud's export, and their sum as that of the site.
 
@@ -127,17 +132,15 @@ def read_leancloud(name: str, file: IO[bytes], site: str) -> list[ImportedCount]
     A page that is there twice, because of a race when it was new, has the sum of both. Raises
     `ReportedError` if a line is wrong.
     """
-    counts: dict[str, int] = {}
-    problems: list[str] = []
-    for line, row in _read_entries(name, file):
-        try:
-            for entry in _parse_entries(row):
-                badge_id, count = _parse_entry(entry, site)
-                counts[badge_id] = counts.get(badge_id, 0) + count
-        except (ValueError, RecursionError) as error:
-            problems.append(f"line {line}: {error}")
-    if problems:
-        raise ReportedError(format_problems(name, problems))
+    counts: Counter[str] = Counter()
+
+    def add(_: int, row: str) -> None:
+        found = json.loads(row)
+        for entry in found if isinstance(found, list) else [found]:
+            badge_id, count = _parse_entry(entry, site)
+            counts[badge_id] += count
+
+    _add_all(name, _read_entries(name, file), add)
     counts[ids.normalise(site)] = sum(counts.values())
     return [ImportedCount(place, *row) for place, row in enumerate(counts.items(), 1)]
 
@@ -150,11 +153,6 @@ def _read_entries(name: str, file: IO[bytes]) -> Iterator[tuple[int, str]]:
     for line, row in enumerate(decoded.split("\n"), 1):
         if row.strip() and not row.startswith("#"):
             yield line, row
-
-
-def _parse_entries(row: str) -> list[Any]:
-    found = json.loads(row)
-    return found if isinstance(found, list) else [found]
 
 
 def _parse_entry(entry: object, site: str) -> tuple[str, int]:

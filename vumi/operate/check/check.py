@@ -113,36 +113,26 @@ def _check_damage(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield from all_wrong(f"SQLite finds the file corrupt: {line}" for line in lines)
 
 
+SCHEMA = (
+    "SELECT 'the ' || type || ' ' || name, CASE type WHEN 'table' THEN (SELECT json_group_array("
+    "json_array(name, type, [notnull], pk)) FROM (SELECT * FROM pragma_table_info(found.name)"
+    " ORDER BY name)) ELSE sql END FROM sqlite_schema AS found WHERE name NOT LIKE 'sqlite_%'"
+)
+"""Each table with its columns, and each index with its text."""
+
+
 def _check_schema(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Report missing tables, columns and indexes, and note those that are not vu-mi's."""
-    actual = _read_schema(connection)
+    actual = dict(connection.execute(SCHEMA))
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         FORMAT.migrate(fresh)
-        expected = _read_schema(fresh)
+        expected = dict(fresh.execute(SCHEMA))
     missing = sorted(name for name in expected if actual.get(name) != expected[name])
     yield from all_wrong(
         f"{name} is missing or differs from the schema of vu-mi" for name in missing
     )
     for name in sorted(actual.keys() - expected.keys()):
         yield note(f"{name} is not part of vu-mi; it is ignored")
-
-
-def _read_schema(connection: sqlite3.Connection) -> dict[str, object]:
-    """Return each table with its columns, and each index with its text."""
-    objects = connection.execute(
-        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
-    ).fetchall()
-    return {
-        f"the {kind} {name}": _read_columns(connection, name) if kind == "table" else sql
-        for kind, name, sql in objects
-    }
-
-
-def _read_columns(connection: sqlite3.Connection, table: str) -> object:
-    rows = connection.execute(
-        "SELECT name, type, [notnull], pk FROM pragma_table_info(?)", (table,)
-    )
-    return sorted(rows)
 
 
 def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
