@@ -34,7 +34,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Badges": {
         "list": "listing:list_",
-        "top": "listing:top",
         "show": "badges:show",
         "set": "badges:set_",
         "freeze": "badges:freeze",
