@@ -30,7 +30,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "serve": "serve:serve",
         "init": "setup:init",
         "settings": "setup:settings",
-        "completion": "setup:completion",
     },
     "Badges": {
         "list": "listing:list_",

@@ -1,4 +1,4 @@
-"""The commands `init`, `settings`, `completion` and `token`, which set a server up."""
+"""The commands `init`, `settings` and `token`, which set a server up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from click.shell_completion import get_completion_class
 
 from chalicelib.http.authentication import SHOWN_DIGITS
 from vumi.cli.options import Invocation, Parsed, examples, on_installation
@@ -194,31 +193,6 @@ def settings(invocation: Invocation, *, of_all: bool) -> None:
     print_objects(map(asdict, shown), ("SETTING", "VALUE", "SOURCE"))
     if len(shown) < len(found) and not wants_json():
         click.echo(f"{len(shown)} of {len(found)} settings; --all prints the others", err=True)
-
-
-SHELLS = ("bash", "fish", "zsh")
-VARIABLE = "_VUMI_COMPLETE"
-"""The variable by which the shell asks the program (click, "Shell Completion")."""
-
-
-@click.command(
-    epilog=examples(
-        'eval "$(vumi completion bash)"',
-        "vumi completion fish > ~/.config/fish/completions/vumi.fish",
-    )
-)
-@click.argument("shell", type=click.Choice(SHELLS))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print the completion of commands for SHELL."""
-    of_shell = get_completion_class(shell)
-    if of_shell is None:
-        raise ReportedError(f"there is no completion for {shell}")
-    program = context.find_root().command
-    try:
-        click.echo(of_shell(program, {}, "vumi", VARIABLE).source())
-    except RuntimeError as error:
-        raise ReportedError(str(error)) from error
 
 
 @click.group(

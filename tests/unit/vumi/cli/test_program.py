@@ -104,8 +104,6 @@ def test_a_shell_completes_commands_and_options(
     shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It asks the program by environment variables, as its script does."""
-    assert main(["completion", shell]) == 0
-    assert "_VUMI_COMPLETE" in capsys.readouterr().out
     monkeypatch.setenv("COMP_WORDS", "vumi redr")
     monkeypatch.setenv("COMP_CWORD", "redr" if shell == "fish" else "1")
     monkeypatch.setenv("_VUMI_COMPLETE", f"{shell}_complete")
