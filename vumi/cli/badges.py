@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import click
@@ -41,25 +40,6 @@ from vumi.operate.admin.installation import Installation
 MONTH_DAYS = 31
 
 
-@dataclass(frozen=True, slots=True)
-class BadgeReport:
-    """A badge with all that is set; `count` is the number that it shows.
-
-    `today` and `month` are the views of the current day and month, in UTC. `reset` and `claimed`
-    are times in ISO 8601, or None.
-    """
-
-    id: str
-    names: tuple[str, ...]
-    count: int
-    base: int
-    today: int
-    month: int
-    frozen: bool
-    claimed: str | None
-    reset: str | None
-
-
 def find(table: Table, badge_id: str) -> OwnedBadge:
     """Return a badge by any of its names; visitors may have made a deleted one again.
 
@@ -90,22 +70,26 @@ def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
     return finding.write_again(owned.badge_id, write) if owned.deleted else owned
 
 
-def report(table: Table, badge_id: str, now: Seconds) -> BadgeReport:
-    """Return a badge by any of its names. Raises `ReportedError` and `StorageError`."""
+def report(table: Table, badge_id: str, now: Seconds) -> dict[str, object]:
+    """Return a badge with all that is set. Raises `ReportedError` and `StorageError`.
+
+    `count` is the number that it shows, and `today` and `month` are the views of the current day
+    and month, in UTC. `claimed` and `reset` are times in ISO 8601, or None.
+    """
     owned = find(table, badge_id)
     count = badge_count.read(table, owned.badge_id)
     *_, today = days = history.read(table, owned.badge_id, Span(MONTH_DAYS), now).buckets
-    return BadgeReport(
-        id=owned.names[-1],
-        names=tuple(sorted({*owned.names})),
-        count=count.shown,
-        base=count.summary.base,
-        today=today.views,
-        month=sum(day.views for day in days if day.start.month == today.start.month),
-        frozen=count.summary.frozen,
-        claimed=to_iso8601(owned.created * 1000) if owned.is_claimed else None,
-        reset=to_iso8601(count.summary.reset) if count.summary.reset else None,
-    )
+    return {
+        "id": owned.names[-1],
+        "names": sorted({*owned.names}),
+        "count": count.shown,
+        "base": count.summary.base,
+        "today": today.views,
+        "month": sum(day.views for day in days if day.start.month == today.start.month),
+        "frozen": count.summary.frozen,
+        "claimed": to_iso8601(owned.created * 1000) if owned.is_claimed else None,
+        "reset": to_iso8601(count.summary.reset) if count.summary.reset else None,
+    }
 
 
 def _parse_digest(text: str) -> str:
@@ -126,8 +110,7 @@ some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=
 @on_installation
 def show(installation: Installation, badge_id: str) -> None:
     """Show a badge: its count, its names and all that is set."""
-    found = report(installation.table, badge_id, installation.view_clock())
-    print_fields(asdict(found))
+    print_fields(report(installation.table, badge_id, installation.view_clock()))
 
 
 @click.command(

@@ -12,7 +12,7 @@ from typing import IO
 import click
 
 from vumi.cli.options import Invocation, examples, on_installation
-from vumi.cli.output import as_json, good, mark, print_json, print_result, progress, wants_json
+from vumi.cli.output import as_json, mark, print_json, print_result, progress, wants_json
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin import counts
 from vumi.operate.admin.installation import Installation, Source
@@ -63,7 +63,7 @@ def check(invocation: Invocation, stack_name: str | None, table: str | None) -> 
     if wrong:
         raise ReportedError(f"{name} has {plural(wrong, 'error')}; {advice}", status=3)
     if not wants_json():
-        click.echo(good(f"{name} has no errors."))
+        click.echo(click.style(f"{name} has no errors.", fg="green"))
 
 
 def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> Iterator[Finding]:

@@ -149,11 +149,6 @@ def strong(text: str) -> str:
     return click.style(text, bold=True)
 
 
-def good(text: str) -> str:
-    """Return a text that says that all is well."""
-    return click.style(text, fg="green")
-
-
 def mark(kind: str, stream: TextIO) -> str:
     """Return what a finding begins with: its symbol on a terminal, or its kind in a pipe."""
     if not (stream.isatty() and stream.encoding.lower() == "utf-8"):

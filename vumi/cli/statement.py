@@ -31,15 +31,6 @@ HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other walle
 
 
 @dataclass(frozen=True, slots=True)
-class StatementLine:
-    """An entry, the change of the balance by it, and the balance after it."""
-
-    entry: Entry
-    change: int
-    balance: int
-
-
-@dataclass(frozen=True, slots=True)
 class Statement:
     """The journal of a wallet, up to the moment at which its balance was read."""
 
@@ -48,8 +39,8 @@ class Statement:
     last: str
     _entries: sqlite3.Connection
 
-    def lines(self) -> Iterator[StatementLine]:
-        """Yield the entries in the order in which they were posted."""
+    def lines(self) -> Iterator[tuple[Entry, int, int]]:
+        """Yield the entries in their order, each with its change of the balance and the new one."""
         balance = 0
         rows = self._entries.execute(
             "SELECT item FROM entries WHERE id <= ? ORDER BY id", (self.last,)
@@ -59,7 +50,7 @@ class Statement:
             amount = entry.posting.amount
             change = -amount if entry.posting.source == self.wallet_id else amount
             balance += change
-            yield StatementLine(entry, change, balance)
+            yield entry, change, balance
 
 
 @contextmanager
@@ -135,24 +126,23 @@ def statement(
         if not wants_json():
             click.echo(HEADER)
         found = 0
-        for line in opened.lines():
-            found = line.balance
-            if since <= line.entry.at < until:
-                _print_line(opened, line)
+        for entry, change, found in opened.lines():
+            if since <= entry.at < until:
+                _print_line(wallet_id, entry, change, found)
         _print_end(opened, found)
 
 
-def _print_line(opened: Statement, line: StatementLine) -> None:
-    entry, posting = line.entry, line.entry.posting
+def _print_line(wallet_id: str, entry: Entry, change: int, balance: int) -> None:
+    posting = entry.posting
     if wants_json():
         fields = {"id": entry.entry_id, "at": to_iso8601(entry.at), "kind": str(posting.kind)}
-        amounts = {"change": str(line.change), "balance": str(line.balance)}
+        amounts = {"change": str(change), "balance": str(balance)}
         sides = {"from": posting.source, "to": posting.target, "nonce": posting.nonce}
         print_json(fields | amounts | sides)
         return
-    other = posting.target if opened.wallet_id == posting.source else posting.source
+    other = posting.target if wallet_id == posting.source else posting.source
     click.echo(
-        f"{to_iso8601(entry.at):24}  {posting.kind:8}  {line.change:>+20}  {line.balance:>20}"
+        f"{to_iso8601(entry.at):24}  {posting.kind:8}  {change:>+20}  {balance:>20}"
         f"  {other}".rstrip()
     )
 

@@ -50,7 +50,7 @@ class Bank:
 
 def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
     with open_statement(installation, wallet_id) as statement:
-        found = [(line.change, line.balance) for line in statement.lines()]
+        found = [(change, balance) for _, change, balance in statement.lines()]
         assert statement.balance == (found[-1][1] if found else 0)
         return found
 
@@ -85,10 +85,10 @@ def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
     bank.post(5, bank.a)
     with open_statement(installation, bank.a) as statement:
         bank.post(6, bank.a)
-        assert [line.balance for line in statement.lines()] == [5] == [statement.balance]
+        assert [balance for *_, balance in statement.lines()] == [5] == [statement.balance]
     with open_statement(installation, bank.a) as statement:
         archive_all(bank.entries(bank.a), installation.archive)
-        assert [line.balance for line in statement.lines()] == [5, 11]
+        assert [balance for *_, balance in statement.lines()] == [5, 11]
 
 
 def test_entries_that_a_restore_has_undone_or_that_name_the_wallet_are_left_out() -> None:
