@@ -50,18 +50,6 @@ FORMS: Mapping[Form, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SettingInForce:
-    """A setting with the text in force. A secret is masked.
-
-    `source` is `default`, `environment` or the path of the file.
-    """
-
-    name: str
-    value: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class GivenSettings:
     """The settings of the environment, and those of a file, which they take precedence over."""
 
@@ -95,13 +83,17 @@ class GivenSettings:
             raise
         return settings
 
-    def in_force(self) -> Iterator[SettingInForce]:
+    def in_force(self) -> Iterator[dict[str, str]]:
+        """Yield the name, the value and the source of each setting. A secret is masked.
+
+        The source is `default`, `environment` or the path of the file.
+        """
         defaults = defaults_in(self.environment)
         for name, setting in known_settings().items():
             default = defaults.get(name, setting.default)
             text = self.environment.get(name) or self.of_file.get(name) or default
             shown = MASK if setting.is_secret and text else text
-            yield SettingInForce(name, shown, self._source(name))
+            yield {"name": name, "value": shown, "source": self._source(name)}
 
     def warn(self) -> None:
         """Log a name that is nearly a setting's, and a file of secrets that others may read."""

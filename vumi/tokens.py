@@ -64,11 +64,6 @@ class StoredToken:
             "due": self.created,
         }
 
-    def is_called(self, wanted: str) -> bool:
-        """Return whether this is the name of the token, or the beginning of its digest."""
-        is_prefix = PREFIX.fullmatch(wanted) is not None
-        return self.name == wanted or (is_prefix and self.digest.startswith(wanted))
-
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
@@ -107,7 +102,12 @@ class TokenStore:
 
     def revoke(self, wanted: str) -> StoredToken:
         """Remove the token with a name or a beginning of its digest. Raises `ReportedError`."""
-        found = [token for token in self.read_all() if token.is_called(wanted)]
+        is_prefix = PREFIX.fullmatch(wanted) is not None
+        found = [
+            token
+            for token in self.read_all()
+            if token.name == wanted or (is_prefix and token.digest.startswith(wanted))
+        ]
         match found:
             case []:
                 raise ReportedError(

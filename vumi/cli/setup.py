@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -109,9 +109,6 @@ class Setup:
             yield "systemctl reload caddy"
         if self.nginx:
             yield "nginx -t && systemctl reload nginx"
-        yield from self._notes()
-
-    def _notes(self) -> Iterator[str]:
         if self.systemd:
             yield "# Then `sudo vumi list`, like all commands, works on the data of the service."
             yield "# The operator's token: sudo cat /var/lib/vu-mi/first-token"
@@ -189,8 +186,8 @@ def settings(invocation: Invocation, *, of_all: bool) -> None:
     invocation.given.warn()
     _ = invocation.settings
     found = list(invocation.given.in_force())
-    shown = [one for one in found if of_all or one.name in COMMON or one.source != DEFAULT]
-    print_objects(map(asdict, shown), ("SETTING", "VALUE", "SOURCE"))
+    shown = [one for one in found if of_all or one["name"] in COMMON or one["source"] != DEFAULT]
+    print_objects(shown, ("SETTING", "VALUE", "SOURCE"))
     if len(shown) < len(found) and not wants_json():
         click.echo(f"{len(shown)} of {len(found)} settings; --all prints the others", err=True)
 

@@ -177,7 +177,7 @@ def test_the_environment_takes_precedence_over_the_file_and_it_over_the_default(
 def test_each_setting_in_force_has_its_source_and_no_secret(path: Path) -> None:
     content = 'HOST = "::1"\nWEBHOOK_SECRETS = ["whsec_x"]\nIDS = []'
     found = given(path, content, PORT="2", GRACE_SECONDS="").in_force()
-    by_name = {one.name: (one.value, one.source) for one in found}
+    by_name = {one["name"]: (one["value"], one["source"]) for one in found}
     expected = {
         "HOST": ("::1", str(path)),
         "PORT": ("2", "environment"),

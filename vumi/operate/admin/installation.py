@@ -77,6 +77,13 @@ class Source:
     left_out: Sequence[str] = ()
 
 
+def batched(items: Iterable[Given], size: int) -> Iterator[list[Given]]:
+    """Yield lists of so many items; the last one may be shorter."""
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
 def map_patiently(
     function: Callable[[Given], Result],
     given: Iterable[Given],
@@ -87,9 +94,8 @@ def map_patiently(
 
     Raises `StorageError`; the results before it were yielded then.
     """
-    left = iter(given)
-    while batch := list(islice(left, BATCH)):
-        yield from patience.call(lambda: list(map_parallel(function, batch)))
+    for batch in batched(given, BATCH):
+        yield from patience.call(lambda: list(map_parallel(function, batch)))  # noqa: B023  called now
 
 
 def new_summary(badge_id: str, first: str) -> Item:

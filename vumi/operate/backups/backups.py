@@ -174,7 +174,7 @@ def restore(
     backup, folder = backup.resolve(), folder.resolve()
     _check_places(backup, folder)
     with reporting(f"{backup} was not restored, and {folder} is as it was"), _hold(backup):
-        if not _has_entries(folder):
+        if not (folder.exists() and any(folder.iterdir())):
             return _restore(backup, folder, None, on_file_copied)
         before = folder.with_name(f"{folder.name}.{datetime.fromtimestamp(now, UTC):{TIME}}")
         _check_used(backup, folder, before, aside=aside)
@@ -194,10 +194,6 @@ def _check_places(backup: Path, folder: Path) -> None:
             f"{folder} is a mount point, which no folder can replace: set DATA to a folder in it,"
             f" such as {folder / 'vu-mi'}, for this command and for the server"
         )
-
-
-def _has_entries(folder: Path) -> bool:
-    return folder.exists() and any(folder.iterdir())
 
 
 def _check_used(backup: Path, folder: Path, before: Path, *, aside: bool) -> None:

@@ -8,7 +8,7 @@ is repeated writes no group twice.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -31,7 +31,7 @@ from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import ReportedError
 from vumi.operate import kinds
-from vumi.operate.admin.installation import PATIENCE, Installation
+from vumi.operate.admin.installation import PATIENCE, Installation, batched
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
 from vumi.operate.kinds import (
     BADGE,
@@ -149,13 +149,13 @@ class Restore:
         yield from self._restore_batch(batch)
 
     def _restore_batch(self, batch: Sequence[GivenGroup]) -> Iterator[Restored]:
-        parts = [batch[at : at + PART_GROUPS] for at in range(0, len(batch), PART_GROUPS)]
-        map_parallel = self.installation.map_parallel
-        for part in self.patience.call(lambda: list(map_parallel(self._restore_part, parts))):
-            yield from part
+        def restore(part: Sequence[GivenGroup]) -> list[Restored]:
+            return [self._restore(given) for given in part]
 
-    def _restore_part(self, part: Sequence[GivenGroup]) -> list[Restored]:
-        return [self._restore(given) for given in part]
+        parts, map_parallel = list(batched(batch, PART_GROUPS)), self.installation.map_parallel
+        yield from chain.from_iterable(
+            self.patience.call(lambda: list(map_parallel(restore, parts)))
+        )
 
     def _restore(self, given: GivenGroup) -> Restored:
         """Import a group; decide again if another process has written it meanwhile."""
@@ -199,7 +199,7 @@ class Restore:
         """Write a group, its head last. Raises `ConditionFailedError` and `StorageRefusedError`."""
         last: dict[Key, Item] = {}
         latest = 0
-        for chunk in _chunks(chain(given.rest, given.more or ())):
+        for chunk in batched(chain(given.rest, given.more or ()), CHUNK_ITEMS):
             latest = max([latest, *map(_taken_at, filter(_is_view, chunk))])
             items = together = [self._with_ttl(item) for item in chunk]
             if not given.is_small:
@@ -289,12 +289,6 @@ def _taken_at(view: Item) -> int:
 def _goes_with_head(item: Item) -> bool:
     """Return whether an item is written together with the head, because it acts on its own."""
     return text(item, "SK") in {OWNER.sort, MILESTONES.sort}
-
-
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    left = iter(items)
-    while chunk := list(islice(left, CHUNK_ITEMS)):
-        yield chunk
 
 
 def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
