@@ -24,15 +24,7 @@ from chalicelib.settings import DIGEST
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError
 from chalicelib.units import Seconds, to_iso8601, to_milliseconds
-from vumi.cli.options import (
-    BADGE_ID,
-    Parsed,
-    confirm,
-    dry_run,
-    examples,
-    on_installation,
-    yes,
-)
+from vumi.cli.options import BADGE_ID, Parsed, confirm, dry_run, examples, on_installation, yes
 from vumi.cli.output import as_json, log_change, print_fields, print_objects, print_result
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin.installation import Installation

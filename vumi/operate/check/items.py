@@ -25,17 +25,7 @@ from chalicelib.wallets.wallet import NONCE, PARTITION, Entry, Posting, PostingO
 from vumi.errors import plural
 from vumi.journals import ArchivedObject, UnreadableObjectError
 from vumi.operate import kinds
-from vumi.operate.kinds import (
-    BADGE,
-    BADGE_OF_A_SECRET,
-    DAY,
-    OWNER,
-    WALLET,
-    WALLET_OF_A_USER,
-    ItemKind,
-    UnknownItemError,
-    WrongItemError,
-)
+from vumi.operate.kinds import ItemKind, UnknownItemError, WrongItemError
 
 EXAMPLES = 5
 """Findings of a kind that are reported one by one; the rest are only counted."""
@@ -102,12 +92,12 @@ class Wallets:
 
     def add(self, kind: ItemKind, item: Item) -> None:
         """Add an item, if it is part of a wallet."""
-        if kind is WALLET:
+        if kind is kinds.WALLET:
             wallet_id = text(item, "PK").removeprefix(PARTITION)
             self.balances[wallet_id] = number(item, "balance")
             self.lasts[wallet_id] = text(item, "last")
             self.owners[wallet_id] = text(item, "user")
-        elif kind is WALLET_OF_A_USER:
+        elif kind is kinds.WALLET_OF_A_USER:
             self.users[text(item, "PK").partition("#")[2]] = text(item, "wallet")
         elif kind is kinds.ENTRY:
             self._add_entry(item)
@@ -227,11 +217,11 @@ class Badges:
     def add(self, kind: ItemKind, item: Item) -> None:
         """Add the next item."""
         partition = text(item, "PK")
-        if kind is DAY:
+        if kind is kinds.DAY:
             if self._days[0] != partition:
                 self._days = (partition, [])
             self._days[1].append(item)
-        elif kind is BADGE:
+        elif kind is kinds.BADGE:
             self._add_badge(item, self._days[1] if self._days[0] == partition else [])
 
     def _add_badge(self, item: Item, days: Iterable[Item]) -> None:
@@ -255,9 +245,9 @@ class Owners:
     def add(self, kind: ItemKind, item: Item) -> None:
         """Add an item, if it is about an owner."""
         pk, sk = text(item, "PK"), text(item, "SK")
-        if kind is OWNER and (digest := text(item, "digest")):
+        if kind is kinds.OWNER and (digest := text(item, "digest")):
             self.digests[pk.removeprefix(keys.PARTITION)] = digest
-        elif kind is BADGE_OF_A_SECRET:
+        elif kind is kinds.BADGE_OF_A_SECRET:
             self.found.add((pk.removeprefix(keys.KEY), sk.removeprefix(keys.OWNED)))
 
     def differing(self) -> list[str]:

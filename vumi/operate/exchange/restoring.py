@@ -33,19 +33,7 @@ from vumi.errors import ReportedError
 from vumi.operate import kinds
 from vumi.operate.admin.installation import PATIENCE, Installation, batched
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
-from vumi.operate.kinds import (
-    BADGE,
-    EVENT,
-    HEADS,
-    MILESTONES,
-    OWNER,
-    TOKEN,
-    VIEW,
-    WALLET,
-    ItemKind,
-    WrongItemError,
-    WrongLineError,
-)
+from vumi.operate.kinds import ItemKind, WrongItemError, WrongLineError
 
 LISTED_ITEMS = 1_000
 """The items of a group that are kept in memory; those of a larger group are read as needed."""
@@ -110,7 +98,7 @@ class GivenLine:
 
     number: int
     fields: dict[str, Any]
-    kind: ItemKind = BADGE
+    kind: ItemKind = kinds.BADGE
     item: Item = field(default_factory=dict)
 
 
@@ -176,7 +164,7 @@ class Restore:
     def _decide(self, given: GivenGroup) -> Restored:
         """Compare a group with what is here."""
         decided = partial(Restored, given.kind.name, given.name, given.line)
-        if given.kind is TOKEN and not self.tokens:
+        if given.kind is kinds.TOKEN and not self.tokens:
             return decided(RestoreOutcome.LEFT_OUT)
         there = self._table.get(key_of(given.head))
         if there == given.head:
@@ -189,7 +177,7 @@ class Restore:
         if alias := text(given.head, "alias"):
             place = given.head if alias == given.name else self._table.get(keys.summary(alias))
             return f"its alias {alias} is an alias itself" if text(place or {}, "alias") else ""
-        if given.kind is not WALLET:
+        if given.kind is not kinds.WALLET:
             return ""
         user = text(given.head, "user")
         here = text(self._table.get(wallets.owner(user)) or {}, "wallet")
@@ -219,7 +207,7 @@ class Restore:
         if digest := text(owner, "digest"):
             pk, sk = keys.owned(digest, given.name)
             yield {"PK": pk, "SK": sk}
-        if given.kind is WALLET:
+        if given.kind is kinds.WALLET:
             key = wallets.owner(text(given.head, "user"))
             yield {"PK": key.pk, "SK": key.sk, "wallet": given.name}
         if latest:
@@ -245,7 +233,8 @@ class Restore:
 
     def _enqueue(self, given: GivenGroup) -> None:
         """Enqueue an active event that is due soon, because the sweep may have passed its time."""
-        if given.kind is not EVENT or Feature.EVENTS not in self.installation.settings.features:
+        features = self.installation.settings.features
+        if given.kind is not kinds.EVENT or Feature.EVENTS not in features:
             return
         event = Event.of(given.head)
         if event.status is Status.ACTIVE:
@@ -279,16 +268,16 @@ def _head_writes(given: GivenGroup) -> Iterator[Put | Check]:
 
 
 def _is_view(item: Item) -> bool:
-    return text(item, "SK").startswith(VIEW.sort)
+    return text(item, "SK").startswith(kinds.VIEW.sort)
 
 
 def _taken_at(view: Item) -> int:
-    return milliseconds(text(view, "SK").removeprefix(VIEW.sort))
+    return milliseconds(text(view, "SK").removeprefix(kinds.VIEW.sort))
 
 
 def _goes_with_head(item: Item) -> bool:
     """Return whether an item is written together with the head, because it acts on its own."""
-    return text(item, "SK") in {OWNER.sort, MILESTONES.sort}
+    return text(item, "SK") in {kinds.OWNER.sort, kinds.MILESTONES.sort}
 
 
 def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
@@ -302,7 +291,7 @@ def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
             yield from members
             continue
         first = next(members)
-        if first.kind not in HEADS:
+        if first.kind not in kinds.HEADS:
             raise ReportedError(
                 f"line {first.number}: the {first.kind.name} is of no badge or wallet before it"
             )
