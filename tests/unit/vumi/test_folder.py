@@ -221,9 +221,3 @@ def test_a_malformed_file_is_reported_with_the_fix_and_not_changed(
         f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new one"
     )
     assert path.read_bytes() == content
-
-
-def test_a_folder_that_can_not_be_created_raises_an_os_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
-        prepare_secret(Settings(), tmp_path / "file" / "data")

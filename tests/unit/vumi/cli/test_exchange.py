@@ -287,20 +287,6 @@ def test_an_export_of_leancloud_needs_its_site_and_nothing_else(vumi: Vumi, more
 ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
 
 
-def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    table = MemoryTable()
-    importing.run(ROWS, Import(table, map, lambda: NOON))
-    changed = [ImportedCount(7, "b7", 70), *ROWS[:3]]
-    importing.run(changed, Import(table, map, lambda: NOON))
-    out, err = capsys.readouterr()
-    assert out == (
-        "250 imported\n0 unchanged\n0 replaced\n0 kept\n"
-        "b7 kept: its base is 7, and the import has 70\n"
-        "0 imported\n3 unchanged\n0 replaced\n1 kept\n"
-    )
-    assert err == ""
-
-
 @pytest.mark.parametrize(
     ("failures", "reason"),
     [

@@ -20,32 +20,8 @@ from vumi.cli import output
 from vumi.cli.options import Invocation
 from vumi.cli.output import CLEAR_LINE, Progress
 from vumi.cli.program import COMMANDS, GROUPS, main
-from vumi.cli.program import vumi as program
 from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
-
-
-def all_commands() -> list[tuple[str, click.Command]]:
-    """Return every command and the commands in it, by their full names."""
-    context = click.Context(program)
-    found = []
-    for name in COMMANDS:
-        command = program.get_command(context, name)
-        assert command is not None
-        found.append((name, command))
-        if isinstance(command, click.Group):
-            found += [(f"{name} {inner}", one) for inner, one in command.commands.items()]
-    return found
-
-
-@pytest.mark.parametrize(("name", "command"), all_commands(), ids=lambda one: str(one)[:20])
-def test_the_help_of_every_command_has_its_purpose_and_an_example(
-    name: str, command: click.Command
-) -> None:
-    assert command.name == name.rsplit(maxsplit=1)[-1]
-    assert (command.help or "").rstrip(".").strip()
-    assert "Examples:" in (command.epilog or "")
-    assert f"vumi {name}" in (command.epilog or "")
 
 
 def test_the_program_tells_its_commands_and_its_version(

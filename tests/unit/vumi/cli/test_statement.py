@@ -15,10 +15,11 @@ from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation
+from simulation.memory_table import MemoryTable
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.statement import HEADER, open_statement
 from vumi.errors import ReportedError
-from vumi.journals import UnreadableObjectError
+from vumi.journals import PAGE, UnreadableObjectError, query_all
 from vumi.operate.admin.installation import Installation
 from vumi.operate.installations.file import open_installation
 from vumi.settings import StandaloneSettings
@@ -134,6 +135,15 @@ def test_entries_that_wait_for_the_archive_are_in_the_statement_of_a_file(tmp_pa
 def test_an_unknown_wallet_is_reported(wallet_id: str) -> None:
     with pytest.raises(ReportedError, match=f"there is no wallet {wallet_id}"):
         read(MemoryInstallation(), wallet_id)
+
+
+def test_every_item_between_the_bounds_is_read_once() -> None:
+    """The last key of a page is the beginning of the first key of the next one."""
+    table = MemoryTable()
+    keys = [*(f"b{number:04}" for number in range(PAGE)), f"b{PAGE - 1:04}a", "c"]
+    items: list[Item] = [{"PK": "p", "SK": key} for key in ("a", *keys, "d")]
+    table.put_all([*items, {"PK": "q", "SK": "c"}])
+    assert [item["SK"] for item in query_all(table, "p", "b", "c")] == keys
 
 
 # ---- the command
