@@ -209,6 +209,7 @@ def test_each_wrong_item_is_reported(folder: Path, sort: str, assignment: str, s
         ("DELETE FROM stream", "the table stream has 0 rows; it must have 1"),
         ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows; it must have 1"),
         ("DROP INDEX expiring", "the index expiring is missing or differs"),
+        ("ALTER TABLE clock ADD COLUMN more", "the table clock is missing or differs"),
         ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
         ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
         (f"PRAGMA user_version = {VERSION + 1}", f"the file has format {VERSION + 1}"),
