@@ -22,7 +22,7 @@ from chalicelib.units import Seconds
 from vumi.cli import output
 from vumi.cli.options import Invocation, setting
 from vumi.errors import ReportedError
-from vumi.given_settings import SETTINGS
+from vumi.settings import SETTINGS
 from vumi.storage.private_files import UMASK
 
 GROUPS: Mapping[str, Mapping[str, str]] = {

@@ -16,8 +16,8 @@ from chalicelib.http.authentication import SHOWN_DIGITS
 from vumi.cli.options import Invocation, Parsed, examples, on_installation
 from vumi.cli.output import as_json, log_change, print_objects, print_result, wants_json
 from vumi.errors import ReportedError, plural
-from vumi.given_settings import DEFAULT
 from vumi.operate.admin.installation import Installation
+from vumi.settings import DEFAULT
 from vumi.tokens import StoredToken, TokenStore
 
 PACKAGE = Path(__file__).parent.parent

@@ -13,11 +13,10 @@ from chalicelib.limits import Action
 from chalicelib.settings import Settings, SettingsError
 from simulation.logs import logged_events
 from vumi.cli.serve import address
-from vumi.given_settings import FORMS, MASK, GivenSettings
 from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
-from vumi.settings import StandaloneSettings, known_settings
+from vumi.settings import FORMS, MASK, GivenSettings, StandaloneSettings, known_settings
 
 
 def read(**environment: str) -> StandaloneSettings:
