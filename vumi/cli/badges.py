@@ -289,7 +289,6 @@ def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -
     click.echo(f"These badges {loss}.")
 
 
-BY = "vumi ban"
 pattern_argument = click.argument("pattern", metavar="PATTERN", type=BADGE_ID)
 
 
@@ -316,7 +315,8 @@ def ban(installation: Installation, pattern: str, reason: str) -> None:
     holds from the next request on, on AWS within a minute.
     """
     before = find_ban(installation.table, pattern)
-    stored.put(installation.table, Ban(pattern, reason, BY, to_milliseconds(installation.clock())))
+    now = to_milliseconds(installation.clock())
+    stored.put(installation.table, Ban(pattern, reason, "vumi ban", now))
     log_change(pattern, before)
     click.echo(f"{pattern} is banned.")
 

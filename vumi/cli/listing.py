@@ -32,6 +32,7 @@ from vumi.storage.pruning import Pruning, Unseen, UnseenBadge
 
 MAX_BADGES = 100_000
 """The most badges in one table, which are kept in memory."""
+DAY: WholeSeconds = 86_400
 HEADER = ("NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "", "BADGE")
 
 
@@ -79,9 +80,6 @@ def _row(badge: BadgeOverview) -> tuple[Cell, ...]:
     created = f"{datetime.fromtimestamp(badge.created, UTC):%Y-%m-%d}" if badge.created else "-"
     marks = f"{'owned' if badge.owned else ''}{' frozen' if badge.frozen else ''}".strip()
     return badge.now, badge.today, badge.month, badge.total, created, marks, badge.name
-
-
-DAY: WholeSeconds = 86_400
 
 
 def _parse_days(value: str) -> WholeSeconds:

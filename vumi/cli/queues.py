@@ -30,6 +30,9 @@ from vumi.operate.admin.installation import PATIENCE, Installation, LetterOutcom
 from vumi.operate.installations.file import open_installation
 from vumi.storage.queue import SqliteQueue
 
+BATCH_MESSAGES = 10
+POLL_SECONDS = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class FoldedBadge:
@@ -173,10 +176,6 @@ def _print_outcomes(outcomes: Counter[Any], kind: Iterable[Enum], noun: str) -> 
     for place, outcome in enumerate(kind):
         if outcomes[outcome] or place == 0:
             click.echo(f"{plural(outcomes[outcome], noun)} {outcome.value}")
-
-
-BATCH_MESSAGES = 10
-POLL_SECONDS = 0.2
 
 
 @click.command(epilog=examples("EVENT_QUEUES=orders vumi receive orders --follow"))

@@ -29,6 +29,11 @@ EXAMPLE_HOST = "badges.example.com"
 HOST_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*", re.ASCII)
 PORT, SOCKET = "127.0.0.1:8000", "unix:/run/vumi/vumi.sock"
 """The address of `vumi serve`, and that of the service, in the words of nginx."""
+COMMON = {
+    *("HOST", "PORT", "DATA", "SETTINGS", "TRUSTED_PROXIES", "PUBLIC_URL", "IDS", "DROP_IN"),
+    *("CLIENT_NEW_IDS_PER_DAY", "MAX_BADGES", "ACCESS_LOG", "EVENTS", "WALLETS"),
+}
+"""The settings that most operators look at."""
 SERVER_LINE = re.compile(r"^    (?:# )?server (\S+);$", re.MULTILINE)
 """A line of nginx.conf with one of these addresses; the other one is a comment."""
 
@@ -158,13 +163,6 @@ def _write(texts: Mapping[Path, str]) -> None:
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-
-
-COMMON = {
-    *("HOST", "PORT", "DATA", "SETTINGS", "TRUSTED_PROXIES", "PUBLIC_URL", "IDS", "DROP_IN"),
-    *("CLIENT_NEW_IDS_PER_DAY", "MAX_BADGES", "ACCESS_LOG", "EVENTS", "WALLETS"),
-}
-"""The settings that most operators look at."""
 
 
 @click.command(

@@ -51,9 +51,16 @@ def read_groups(installation: Installation, sleep: Callable[[Seconds], None]) ->
     wallets: list[Key] = []
     partitions = groupby(installation.items(), lambda item: text(item, "PK"))
     heads = (head for _, items in partitions if (head := _find_head(next(items))))
-    others = (head for head in heads if not _keep_wallet(head, wallets))
+
+    def others() -> Iterator[Key]:
+        for head in heads:
+            if head.pk.startswith(WALLET.partition):
+                wallets.append(head)
+            else:
+                yield head
+
     read = partial(_read, installation.table)
-    for groups in map_patiently(read, others, installation.map_parallel):
+    for groups in map_patiently(read, others(), installation.map_parallel):
         yield from _take_new(groups, done)
     if wallets:
         wait = cut_at + CLOCKS_SECONDS + POSTING_SECONDS - installation.clock()
@@ -61,14 +68,6 @@ def read_groups(installation: Installation, sleep: Callable[[Seconds], None]) ->
     read = partial(read_wallet, installation.table, earliest(to_milliseconds(cut_at)))
     for groups in map_patiently(read, wallets, installation.map_parallel):
         yield from groups
-
-
-def _keep_wallet(head: Key, wallets: list[Key]) -> bool:
-    """Keep the key of a wallet for later."""
-    is_wallet = head.pk.startswith(WALLET.partition)
-    if is_wallet:
-        wallets.append(head)
-    return is_wallet
 
 
 def _read(table: Table, key: Key) -> list[Group]:

@@ -22,7 +22,7 @@ from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
 from chalicelib.ulids import new_ulid
 from chalicelib.wallets import opening
-from chalicelib.wallets.ledger import Ledger, RefusedError
+from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting, entry
 from vumi.operate.check import check, items
 from vumi.storage.archive import FOLDER, FolderArchive
@@ -286,20 +286,6 @@ def test_an_entry_in_the_table_the_change_log_and_the_archive_counts_once(
 
 def compressed(lines: list[dict[str, str]]) -> bytes:
     return gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
-
-
-def test_a_transfer_changes_both_wallets_and_a_refusal_neither(
-    folder: Path, wallet_id: str
-) -> None:
-    """500, of which 40 go to another."""
-    (folder / FOLDER).mkdir()
-    with closing(Database(folder / FILE)) as database:
-        table = SqliteTable(database)
-        other = opening.open_wallet(table, "another", 1).wallet_id
-        Ledger(table, lambda: NOW).post(Posting("n-3", 40, other, wallet_id))
-        with pytest.raises(RefusedError):
-            Ledger(table, lambda: NOW).post(Posting("n-2", 501, other, wallet_id))
-    assert wrong(folder) == []
 
 
 def test_a_change_that_every_consumer_has_read_is_reported(folder: Path) -> None:
