@@ -194,13 +194,9 @@ class Progress:
         while not is_over(1.0):
             seconds += 1
             if seconds >= FIRST_SECONDS and self.stream.isatty():
-                self.draw(seconds)
-
-    def draw(self, seconds: WholeSeconds) -> None:
-        """Replace the line."""
-        done = f", {self.done:,} so far" if self.done else ""
-        self._write(f"{CLEAR_LINE}{self.doing} ({seconds} s{done})")
-        self.shown = True
+                done = f", {self.done:,} so far" if self.done else ""
+                self._write(f"{CLEAR_LINE}{self.doing} ({seconds} s{done})")
+                self.shown = True
 
     def hide(self) -> None:
         """Remove the line, so that a message can be printed."""
