@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from tests.unit.vumi.operate.backups.test_making import (
     names,
     needs_root,
     put,
+    run_hooked,
 )
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.errors import ReportedError
@@ -299,27 +298,15 @@ def test_a_folder_of_something_else_is_not_moved(backup: Path, tmp_path: Path) -
 
 
 INTERRUPT = """
-import os, sys
-from pathlib import Path
-from vumi.errors import ReportedError
-from vumi.operate.backups.copying import lock_if_possible
-from vumi.operate.backups.backups import restore
-
 backup, data = map(Path, sys.argv[2:])
 
-def interrupt(event, arguments):
+def hook(event, arguments):
     if event == "os.rename" and arguments[1] == "data":
         if sys.argv[1] == "vanishes":
             [unfinished] = data.parent.glob(".data.*.part")
             unfinished.rename(data.parent / "gone")
         else:
             (data / "made").mkdir(parents=True)
-
-sys.addaudithook(interrupt)
-try:
-    restore(backup, data, 1_795_367_700.0, aside=True)
-except ReportedError as error:
-    print(error)
 """
 
 
@@ -328,13 +315,8 @@ def test_a_folder_that_changes_before_the_last_rename_is_not_overwritten(
     backup: Path, folder: Path, tmp_path: Path, how: str
 ) -> None:
     """The folder before comes back, unless another one has its name meanwhile."""
-    said = subprocess.run(  # noqa: S603  the text above
-        [sys.executable, "-c", INTERRUPT, how, str(backup), str(folder)],
-        cwd=Path(__file__).parents[5],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    command = "restore(backup, data, 1_795_367_700.0, aside=True)"
+    said = run_hooked(INTERRUPT, command, how, backup, folder)
     if how == "vanishes":
         assert "data is as it was: [Errno 2]" in said
         assert count(folder) == 8

@@ -244,25 +244,40 @@ def test_a_backup_that_is_replaced_while_it_is_made_fails_and_changes_nothing(
     assert names(tmp_path / "aside") == []
 
 
-SWAP = """
-import os, sys
+SCRIPT = """
+import sys
 from pathlib import Path
-from vumi.operate.backups import backups
 from vumi.errors import ReportedError
+from vumi.operate.backups.backups import make, restore
+{hook}
+sys.addaudithook(hook)
+try:
+    {command}
+except ReportedError as error:
+    print(error)
+"""
 
+
+def run_hooked(hook: str, command: str, *arguments: object) -> str:
+    """Run a command whose audit events call a hook, and return the error that it prints."""
+    script = SCRIPT.format(hook=hook, command=command)
+    return subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=Path(__file__).parents[5],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+SWAP = """
 folder, target, victim = map(Path, sys.argv[1:])
 
-def swap(event, arguments):
+def hook(event, arguments):
     if event == "sqlite3.connect" and "/.one." in str(arguments[0]):
         [unfinished] = target.parent.glob(".one.*.part")
         unfinished.rename(target.parent / "aside")
         unfinished.symlink_to(victim)
-
-sys.addaudithook(swap)
-try:
-    backups.make(folder, target)
-except ReportedError as error:
-    print(error)
 """
 
 
@@ -271,13 +286,7 @@ def test_sqlite_writes_to_no_folder_that_replaced_the_backup(
 ) -> None:
     """SQLite opens a path, which another user changes just before."""
     before = snapshot(victim)
-    said = subprocess.run(  # noqa: S603  the text above
-        [sys.executable, "-c", SWAP, str(folder), str(tmp_path / "one"), str(victim)],
-        cwd=Path(__file__).parents[5],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    said = run_hooked(SWAP, "make(folder, target)", folder, tmp_path / "one", victim)
     assert "one failed: SQLite: unable to open database file" in said
     assert snapshot(victim) == before
     assert not (tmp_path / "one").exists()
