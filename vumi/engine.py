@@ -116,8 +116,8 @@ class Engine:
     def prepare(self, top: Top | None = None) -> str:
         """Make the resources and the loops after the server got its port.
 
-        Return the token if it was created now, because it can't be shown later. Raises `OSError`,
-        `SettingsError` and `StorageError`.
+        Return the token if it was created now, because no operator has one; it can't be shown
+        later. Raises `OSError`, `SettingsError` and `StorageError`.
         """
         warn_of_others(self._folder)
         settings = prepare_secret(self._settings, self._folder)
@@ -147,19 +147,15 @@ class Engine:
         self._loops = [*self._view_loops(), *self._quota_loops()]
         if Feature.EVENTS in settings.features:
             self._loops += self._event_loops()
-        return self._create_first_token()
+        if settings.api_token_digests:
+            return ""
+        return TokenStore(self.table, self._clock).create_first()
 
     def _webhooks(self, settings: Settings) -> EventSchedule | None:
         """Return the schedule of webhooks; without events, nothing would deliver them."""
         if Feature.EVENTS not in settings.features:
             return None
         return EventSchedule(lambda: self._milestones, self._clock)
-
-    def _create_first_token(self) -> str:
-        """Create and return a token if no operator has one, else return an empty text."""
-        if self._settings.api_token_digests:
-            return ""
-        return TokenStore(self.table, self._clock).create_first()
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
