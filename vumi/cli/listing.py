@@ -1,12 +1,16 @@
-"""The commands `list` and `prune`, which read all badges."""
+"""The commands `list`, `top` and `prune`, which read all badges."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 import click
 
@@ -30,29 +34,36 @@ from vumi.operate.admin.overview import top as top_of
 from vumi.operate.installations.file import open_installation
 from vumi.storage.pruning import Pruning, Unseen, UnseenBadge
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 MAX_BADGES = 100_000
 """The most badges in one table, which are kept in memory."""
+REDRAW_SECONDS = 2.0
+REST_FACTOR = 2.0
+"""The rest between two tables is at least this many times as long as the reading of all badges."""
 DAY: WholeSeconds = 86_400
 HEADER = ("NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "", "BADGE")
 
 
+def _ordered(flag: str, default: By, limit: int) -> Callable[[Function], Function]:
+    """Return the options by which a command sorts badges and shows the first ones."""
+    by = click.option(
+        flag,
+        "by",
+        type=click.Choice([by.value for by in By]),
+        default=default.value,
+        show_default=True,
+        help="Sort by the views of the last 5 minutes, of today, of this month (UTC), or in total.",
+    )
+    most = click.IntRange(1, MAX_BADGES)
+    text = "The most badges to show."
+    first = click.option("--limit", type=most, default=limit, show_default=True, help=text)
+    return lambda function: by(first(function))
+
+
 @click.command("list", epilog=examples("vumi list", "vumi list --search octocat/ --json"))
 @click.option("--search", default="", metavar="TEXT", help="Only badges with TEXT in a name.")
-@click.option(
-    "--sort",
-    "by",
-    type=click.Choice([by.value for by in By]),
-    default=By.TOTAL.value,
-    show_default=True,
-    help="Sort by the views of the last 5 minutes, of today, of this month (UTC), or in total.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_BADGES),
-    default=50,
-    show_default=True,
-    help="The most badges to show.",
-)
+@_ordered("--sort", By.TOTAL, 50)
 @as_json
 @on_installation
 def list_(installation: Installation, *, search: str, by: str, limit: int) -> None:
@@ -60,10 +71,46 @@ def list_(installation: Installation, *, search: str, by: str, limit: int) -> No
 
     It reads all badges. On a stack, that is a scan of the table, which AWS bills.
     """
+    _print(*_read(installation, search, By(by), limit))
+
+
+@click.command(
+    epilog=examples("vumi top", "vumi top --by today --limit 50", "vumi top --once --json")
+)
+@_ordered("--by", By.NOW, 20)
+@click.option("--once", is_flag=True, help="Print one table and exit, as without a terminal.")
+@as_json
+@on_installation
+def top(installation: Installation, *, by: str, limit: int, once: bool) -> None:
+    """Show the busiest badges, live until Ctrl-C.
+
+    It reads all badges every 2 s, or more seldom if that takes long.
+    """
+    os.nice(19)  # the lowest priority: visitors come first
+    is_live = not once and not wants_json() and sys.stdout.isatty()
+    with suppress(KeyboardInterrupt):
+        while True:
+            began = time.monotonic()
+            found, shown = _read(installation, "", By(by), limit)
+            if is_live:
+                click.clear()
+            _print(found, shown)
+            if not is_live:
+                return
+            time.sleep(max(REDRAW_SECONDS, REST_FACTOR * (time.monotonic() - began)))
+
+
+def _read(
+    installation: Installation, search: str, by: By, limit: int
+) -> tuple[Totals, list[BadgeOverview]]:
+    """Return the sums over the badges with a text in a name, and the first ones by a number."""
     found = Totals()
     with progress("reading badges") as line:
         badges = line.count(installation.badges(installation.view_clock()))
-        shown = top_of(found.passing(one for one in badges if one.has(search)), By(by), limit)
+        return found, top_of(found.passing(one for one in badges if one.has(search)), by, limit)
+
+
+def _print(found: Totals, shown: list[BadgeOverview]) -> None:
     if wants_json():
         for badge in shown:
             print_json(badge.to_json())

@@ -33,6 +33,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Badges": {
         "list": "listing:list_",
+        "top": "listing:top",
         "show": "badges:show",
         "set": "badges:set_",
         "freeze": "badges:freeze",

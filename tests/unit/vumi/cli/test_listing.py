@@ -1,11 +1,20 @@
-"""The command `list`: badges as a table and as JSON."""
+"""The commands `list` and `top`: badges as a table, as JSON, and live in a terminal."""
 
 from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from simulation.views import AT_NOON, put_summary, put_views
 from tests.unit.vumi.commands import Vumi
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +61,30 @@ def test_an_id_cant_steer_the_terminal(vumi: Vumi) -> None:
 @pytest.mark.parametrize("option", [["--limit", "0"], ["--limit", "100001"], ["--sort", "name"]])
 def test_other_options_are_wrong_usage(vumi: Vumi, option: list[str]) -> None:
     assert vumi("list", *option) == 2
+
+
+def test_without_a_terminal_top_prints_the_busiest_badges_once(vumi: Vumi) -> None:
+    assert vumi("top", "--limit", "2") == 0
+    assert [line.split()[-1] for line in vumi.out.splitlines()] == ["BADGE", "now", "old"]
+    assert [badge["id"] for badge in vumi.json("top", "--by", "today", "--limit", "1")] == ["today"]
+
+
+def test_on_a_terminal_top_draws_again_until_it_is_interrupted(
+    path: Path, table: SqliteTable, database: Database
+) -> None:
+    put_summary(table, "octocat", count=7)
+    database.close()
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "vumi", "top"],
+        env={**os.environ, "DATA": str(path.parent), "TERM": "xterm"},
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        seen = ""
+        while seen.count("octocat") < 2:
+            seen += os.read(ours, 1_000).decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60.0) == 0
+    os.close(ours)
