@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from chalicelib.counting.resources import CountingResources
 from chalicelib.events import routes as events
-from chalicelib.events.resources import EventResources
+from chalicelib.events.routes import EventResources
 from chalicelib.history import routes as history_routes
 from chalicelib.history import top
 from chalicelib.history.top import TopResources

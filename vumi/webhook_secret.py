@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from chalicelib.settings import Settings, SettingsError
 
 FILE = "secrets.json"
@@ -27,7 +27,7 @@ def prepare(settings: Settings, folder: Path) -> Settings:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
     if not path.exists():
-        _write(path, signing.new_secret())
+        _write(path, sender.new_secret())
     return replace(settings, webhook_secrets=(_read(path),))
 
 
@@ -47,7 +47,7 @@ def _read(path: Path) -> str:
     """Return the secret in the file. Raises `SettingsError` if it has none."""
     try:
         secret = json.loads(path.read_text())["webhook_secret"]
-        signing.Signer([secret])
+        sender.Signer([secret])
     except (AttributeError, KeyError, TypeError, ValueError):
         raise SettingsError(
             f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new"

@@ -13,7 +13,6 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
 from chalicelib.events.delivery import EndedAttempt, EventDelivery
 from chalicelib.events.event import DeliveryResult, Event, TargetKind
-from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import SettingsError
@@ -22,7 +21,8 @@ from chalicelib.storage.ports import Queue
 from chalicelib.units import to_milliseconds
 
 if TYPE_CHECKING:
-    from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.events.routes import EventResources
+    from chalicelib.events.sender import Sender
 
 Result = TypeVar("Result")
 
@@ -38,16 +38,14 @@ def sweep_events(resources: EventResources) -> SweepResult:
 
 def distribute(groups: Iterable[SweptGroup], resources: EventResources) -> list[SweptGroup]:
     """Enqueue each event of the groups for its time; return the groups to deliver again."""
-    return [group for group in groups if not _is_distributed(group, resources)]
-
-
-def _is_distributed(group: SweptGroup, resources: EventResources) -> bool:
-    try:
-        sweep.distribute(group, resources.delivery_queue, to_milliseconds(resources.clock()))
-    except StorageError as error:
-        telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
-        return False
-    return True
+    failed = []
+    for group in groups:
+        try:
+            sweep.distribute(group, resources.delivery_queue, to_milliseconds(resources.clock()))
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
+            failed.append(group)
+    return failed
 
 
 def deliver(event_ids: Iterable[str], resources: EventResources) -> set[str]:
@@ -98,9 +96,8 @@ class DeliveryTask:
     @property
     def webhook(self) -> DeliveryResult | None:
         """Return the result of the last attempt if it was for a URL, else None."""
-        if self._attempt is None or self._attempt.event.target.kind is not TargetKind.URL:
-            return None
-        return self._attempt.result
+        event, result = self._attempt or (None, None)
+        return result if event and event.target.kind is TargetKind.URL else None
 
     def claim(self) -> None:
         """Claim the event for this worker if it is due."""

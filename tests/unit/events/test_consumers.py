@@ -14,8 +14,8 @@ from chalicelib import telemetry
 from chalicelib.events import schedule
 from chalicelib.events.consumers import TargetSender, deliver, distribute, sweep_events
 from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
+from chalicelib.events.sender import Sender, sender_of
 from chalicelib.events.sweep import CURSOR, SweepResult
-from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError

@@ -14,9 +14,18 @@ from typing import Any
 import pytest
 
 from chalicelib.events import delivery, schedule
-from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, EventDelivery
-from chalicelib.events.event import Attempt, DeliveryResult, Event, Status, batch, key, message
+from chalicelib.events.event import (
+    LEASE_SECONDS,
+    Attempt,
+    DeliveryResult,
+    Event,
+    Leases,
+    Status,
+    batch,
+    key,
+    message,
+)
 from chalicelib.outgoing.http_client import CALL_SECONDS
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table

@@ -11,10 +11,10 @@ import pytest
 
 from chalicelib.events import schedule
 from chalicelib.events import sweep as sweeping
-from chalicelib.events.claims import Leases
 from chalicelib.events.event import (
     PARTITION,
     SHARDS,
+    Leases,
     Status,
     batch,
     batches,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from chalicelib.settings import Settings, SettingsError
 from vumi.webhook_secret import FILE, prepare
 
-SECRET = signing.new_secret()
+SECRET = sender.new_secret()
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -33,7 +33,7 @@ def test_the_first_start_generates_a_secret_that_only_the_owner_can_read(tmp_pat
     assert [*path.parent.iterdir()] == [path]
     [secret] = prepared.webhook_secrets
     assert json.loads(path.read_text()) == {"webhook_secret": secret}
-    signing.Signer([secret])
+    sender.Signer([secret])
     assert prepared == Settings(view_window_seconds=7, webhook_secrets=(secret,))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.events import schedule
-from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import DeliveryResult, Event, Status, message
+from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, Leases, Status, message
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.memory_table import MemoryTable
