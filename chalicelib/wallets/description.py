@@ -5,16 +5,25 @@ from __future__ import annotations
 from chalicelib.badges.description import badge_operations
 from chalicelib.http.fields import Field, array, enum, record, schema, string
 from chalicelib.http.openapi import MOMENT, Operation, Refusal, Section, body_of, schema_of, success
-from chalicelib.wallets import journal, requests, serializers
-from chalicelib.wallets.ledger import NonceReusedError, SameWalletError, UnknownWalletError
-from chalicelib.wallets.opening import HasWalletError, Wallet
-from chalicelib.wallets.requests import AMOUNT, AMOUNT_TEXT, NONCE_TEXT, UP_TO_MAX, USER_ID
-from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Posting, PostingKind, PostingOutcome
+from chalicelib.wallets import ledger, serializers
+from chalicelib.wallets.ledger import NonceReusedError, SameWalletError
+from chalicelib.wallets.serializers import AMOUNT, AMOUNT_TEXT, NONCE_TEXT, UP_TO_MAX, USER_ID
+from chalicelib.wallets.wallet import (
+    HOT_SECONDS,
+    ID,
+    Entry,
+    HasWalletError,
+    Posting,
+    PostingKind,
+    PostingOutcome,
+    UnknownWalletError,
+    Wallet,
+)
 
 WALLET_ID = schema("WalletId", string(ID), "A ULID.")
 TRANSACTION_ID = schema("TransactionId", string(ID))
 MILLIONTHS = schema("Millionths", string(f"(0|{AMOUNT_TEXT.pattern})"), UP_TO_MAX)
-SHOWN = {"badge": schema_of(requests.WalletChangeBody.fields["badge"])}
+SHOWN = {"badge": schema_of(serializers.WalletChangeBody.fields["badge"])}
 BALANCE_FIELDS = {"id": WALLET_ID, "balance": MILLIONTHS}
 BALANCE = record("Balance", BALANCE_FIELDS)
 WALLET = record("Wallet", BALANCE_FIELDS | {"user_id": USER_ID} | SHOWN)
@@ -36,7 +45,7 @@ TRANSACTION = record(
 ARCHIVED_BEFORE = MOMENT | {"description": "Earlier ones are archived, or about to be."}
 TRANSACTIONS = record(
     "Transactions",
-    {"transactions": array(TRANSACTION, journal.PAGE), "archived_before": ARCHIVED_BEFORE},
+    {"transactions": array(TRANSACTION, ledger.PAGE), "archived_before": ARCHIVED_BEFORE},
     {"cursor": TRANSACTION_ID},
 )
 
@@ -71,7 +80,7 @@ ENTRIES = [
         "01KAJV5S4Q0R5T8W1Y4B7D0FGJ", Posting("order-4711-a", 12_500_000, A_WALLET), NOW - 300_000
     ),
 ]
-PAGE_EXAMPLE = serializers.transactions(journal.Page(ENTRIES, ""), A_WALLET, NOW)
+PAGE_EXAMPLE = serializers.transactions((ENTRIES, ""), A_WALLET, NOW)
 
 ONCE = (
     "Happens once for each nonce of {}. The same request again has the same response, however late"
@@ -85,7 +94,7 @@ OPERATIONS = {
         "A user has one wallet. Its balance is 0.",
         {200: success(BALANCE, example={"id": A_WALLET, "balance": "0"})},
         [HAS_WALLET],
-        body_of(requests.WalletBody, {"user_id": A_USER}),
+        body_of(serializers.WalletBody, {"user_id": A_USER}),
     ),
     "getMyWallet": Operation(
         "", {200: success(WALLET, example=serializers.to_json(EXAMPLE))}, [UnknownWalletError]
@@ -94,7 +103,7 @@ OPERATIONS = {
         "It is off until it is switched on.",
         {200: success(WALLET_CHANGED, example={"id": A_WALLET, "badge": True})},
         [UnknownWalletError],
-        body_of(requests.WalletChangeBody, {"badge": True}),
+        body_of(serializers.WalletChangeBody, {"badge": True}),
     ),
     "getBalance": Operation(
         "Every posting until now is in it.",
@@ -113,13 +122,13 @@ OPERATIONS = {
         ONCE.format("this wallet"),
         POSTED,
         [UnknownWalletError, FULL, NonceReusedError],
-        body_of(requests.PostingBody, {"amount": "12500000", "nonce": "order-4711-a"}),
+        body_of(serializers.PostingBody, {"amount": "12500000", "nonce": "order-4711-a"}),
     ),
     "transferMoney": Operation(
         ONCE.format("the source"),
         POSTED,
         [SameWalletError, UnknownWalletError, TRANSFER_REFUSED, NonceReusedError],
-        body_of(requests.PostingBody, {"amount": "2500000", "nonce": "order-4711-b"}),
+        body_of(serializers.PostingBody, {"amount": "2500000", "nonce": "order-4711-b"}),
     ),
     **badge_operations(
         "getWalletBadge",

@@ -17,7 +17,7 @@ from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
-from chalicelib.wallets.archive import ArchiveObject, EntryRemoval
+from chalicelib.wallets.archive import EntryRemoval, make_object
 from chalicelib.wallets.wallet import ENTRY
 from vumi.operate.admin.installation import Group, is_live, later, new_summary
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
@@ -72,8 +72,7 @@ class FileSource:
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
                 continue
-            waiting = ArchiveObject.of_entries([removal])
-            yield waiting.name, waiting.body
+            yield make_object([removal])
 
     def queued_events(self) -> Iterator[tuple[str, str]]:
         start = self._event_queues

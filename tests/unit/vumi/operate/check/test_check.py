@@ -21,7 +21,7 @@ from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
 from chalicelib.ulids import new_ulid
-from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import Ledger, RefusedError
 from chalicelib.wallets.wallet import Posting, entry
 from vumi.operate.check import check, report
@@ -99,7 +99,7 @@ def folder(tmp_path: Path) -> Path:
         day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}
         table.write(Put(event.new_item()), Put(day), Put({"PK": key.pk, "SK": "VIEWS", **SUMMARY}))
         TokenStore(table, lambda: NOW).create("eva", USER)
-        wallet = opening.open_wallet(table, USER, 1)
+        wallet = wallets.open_wallet(table, USER, 1)
         Ledger(table, lambda: NOW).post(Posting("n-1", 500, wallet.wallet_id))
     return tmp_path
 
@@ -294,7 +294,7 @@ def test_a_transfer_changes_both_wallets_and_a_refusal_neither(
     (folder / FOLDER).mkdir()
     with closing(Database(folder / FILE)) as database:
         table = SqliteTable(database)
-        other = opening.open_wallet(table, "another", 1).wallet_id
+        other = wallets.open_wallet(table, "another", 1).wallet_id
         Ledger(table, lambda: NOW).post(Posting("n-3", 40, other, wallet_id))
         with pytest.raises(RefusedError):
             Ledger(table, lambda: NOW).post(Posting("n-2", 501, other, wallet_id))
