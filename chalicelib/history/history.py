@@ -73,6 +73,15 @@ class History:
     def total(self) -> int:
         return sum(bucket.views for bucket in self.buckets)
 
+    @property
+    def mean(self) -> float:
+        return self.total / len(self.buckets)
+
+    @property
+    def peak(self) -> Bucket:
+        """Return the first bucket with the most views."""
+        return max(self.buckets, key=lambda bucket: bucket.views)
+
 
 def read(
     table: Table, badge_id: str, span: Span, now: Seconds, *, with_github: bool = False
