@@ -12,7 +12,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.counting.view import ViewQueue
 from chalicelib.events.event import Claims, Leases
 from chalicelib.events.sender import Sender
-from chalicelib.history.top import Top
+from chalicelib.history.routes import Top
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Bans, Limits, NoLimits, Quota, Room
 from chalicelib.outgoing.fetching import Fetcher

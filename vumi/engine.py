@@ -13,7 +13,7 @@ from typing import TypeVar
 from chalicelib.counting import keys
 from chalicelib.events.sender import sender_of
 from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.history.top import Top
+from chalicelib.history.routes import Top
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import fetcher_of

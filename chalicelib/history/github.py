@@ -92,13 +92,12 @@ def decode(month: Item) -> Days:
     days = month.get("days", {})
     if not isinstance(days, dict):
         raise TypeError(f"days is {days!r}, expected a map")
-    return {day: _decode_day(day, numbers) for day, numbers in days.items()}
-
-
-def _decode_day(day: str, numbers: object) -> dict[str, int]:
-    if not isinstance(numbers, dict) or not {*numbers} <= {*NUMBERS}:
-        raise TypeError(f"{day} is {numbers!r}, expected a map of {', '.join(NUMBERS)}")
-    return {name: number(numbers, name) for name in numbers}
+    decoded: Days = {}
+    for day, numbers in days.items():
+        if not isinstance(numbers, dict) or not {*numbers} <= {*NUMBERS}:
+            raise TypeError(f"{day} is {numbers!r}, expected a map of {', '.join(NUMBERS)}")
+        decoded[day] = {name: number(numbers, name) for name in numbers}
+    return decoded
 
 
 def read_days(table: Table, badge_id: str, first: date, last: date) -> Days:

@@ -169,7 +169,9 @@ def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) 
     are in its hour. Raises `NewerDayError`, after which `read_again` reads the count again, and
     `StorageError`.
     """
-    summary, views = count.summary, _find_live_by_day(table, count, first.hour, latest)
+    summary, views = count.summary, Counter[date]()
+    for hour, live in _find_live(table, count, latest).items():
+        views[(hour.astimezone(UTC) - timedelta(hours=first.hour)).date()] += live
     early = [HOURS[hour] for hour in range(first.hour)]
     until, attributes = latest.astimezone(UTC), (*DAY_ATTRIBUTES, *early)
     finished = _read_finished(table, summary, first, until, attributes=attributes)
@@ -182,22 +184,13 @@ def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) 
     return views
 
 
-def _find_live_by_day(table: Table, count: Count, border: int, latest: datetime) -> Counter[date]:
-    """Return the live views of each day that begins at the hour `border` in UTC."""
-    views: Counter[date] = Counter()
-    for hour, live in _find_live(table, count, latest).items():
-        views[(hour.astimezone(UTC) - timedelta(hours=border)).date()] += live
-    return views
-
-
 def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
     day = latest.replace(hour=0, minute=0, second=0, microsecond=0)
     if _to_datetime(count.summary.watermark) >= day:
         return Counter({Interval.HOUR.start(latest): count.live})
     if count.live == len(count.newest):
-        return Counter(
-            Interval.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest
-        )
+        times = (_to_datetime(milliseconds(ulid)) for ulid in count.newest)
+        return Counter(map(Interval.HOUR.start, times))
     return _count_live(table, count.summary, Interval.HOUR)
 
 
@@ -290,7 +283,9 @@ def _count_live(table: Table, summary: Summary, by: Interval) -> Counter[datetim
         page = table.query(
             partition, first=first, last=keys.SUMMARY, limit=LIVE_PAGE, attributes=("SK",)
         )
-        starts = [by.start(_time_of(item)) for item in page if item["SK"] != keys.SUMMARY]
+        ulids = [text(item, "SK").removeprefix(keys.VIEW) for item in page]
+        times = [_to_datetime(milliseconds(ulid)) for ulid in ulids if ulid != keys.SUMMARY]
+        starts = [by.start(time) for time in times]
         if len(page) < LIVE_PAGE:
             return live + Counter(starts)
         after = round(by.following(starts[0]).timestamp() * 1000)
@@ -298,7 +293,3 @@ def _count_live(table: Table, summary: Summary, by: Interval) -> Counter[datetim
         live[starts[0]] = table.count(partition, first=first, last=last, limit=rest)
         first = keys.VIEW + earliest(after)
     return live
-
-
-def _time_of(view: Item) -> datetime:
-    return _to_datetime(milliseconds(text(view, "SK").removeprefix(keys.VIEW)))

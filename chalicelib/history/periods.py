@@ -79,10 +79,6 @@ class Show(StrEnum):
         return day
 
 
-def _show(given: str) -> Show:
-    return Show(among([*Show], given))
-
-
 def _zone(given: str) -> timezone:
     if not OFFSET.fullmatch(given):
         raise ValueError(f"give whole hours from UTC, as -5 or 02:00, not {shown(given)}")
@@ -101,7 +97,7 @@ class PeriodOptions(NumberFormat):
     """The options of a number of views."""
 
     show = Field(
-        _show,
+        lambda given: Show(among([*Show], given)),
         enum(Show, default=Show.TOTAL),
         "All views, or those since the start of this day, week (from Monday), month or year, which"
         " the label names if none is given. A base counts only as a part of all views. `visitors`"
@@ -147,14 +143,10 @@ def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumb
     """
     if period.show is Show.TOTAL and not period.days:
         return BadgeNumbers(badge_count.read(table, badge_id))
-    if period.show.is_githubs:
-        return _read_githubs(table, badge_id, period.show)
-    return history.read_again(lambda: _read_periods(table, badge_id, period, now))
-
-
-def _read_githubs(table: Table, badge_id: str, show: Show) -> BadgeNumbers:
+    if not period.show.is_githubs:
+        return history.read_again(lambda: _read_periods(table, badge_id, period, now))
     count = badge_count.read(table, badge_id)
-    read_number = github.read_visitors if show is Show.VISITORS else github.read_clones
+    read_number = github.read_visitors if period.show is Show.VISITORS else github.read_clones
     known = read_number(table, count.summary.badge_id)
     return BadgeNumbers(count, known.number, told=known.day) if known else BadgeNumbers(count)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.history.top import TopQuery
+from chalicelib.history.routes import TopQuery
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.owners import changing, claiming, deleting, finding

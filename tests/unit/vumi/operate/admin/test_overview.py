@@ -15,7 +15,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
 from chalicelib.history.buckets import Interval, Span
-from chalicelib.history.top import TopBadge, TopQuery
+from chalicelib.history.routes import TopBadge, TopQuery
 from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, deleting, finding
 from chalicelib.owners.changing import BadgeChange
