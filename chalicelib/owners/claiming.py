@@ -110,7 +110,15 @@ def release(table: Table, badge_id: str) -> bool:
     """
 
     def prepare(owned: OwnedBadge) -> Iterable[Write]:
-        return (_prepare_release(owned), *move_key(owned)) if owned.is_claimed else ()
+        if not owned.is_claimed:
+            return
+        key = keys.owner(owned.badge_id)
+        if owned.names[1:]:
+            gone = ("digest", "created", *TITLES)
+            yield Update(key, remove=gone, condition=owned.unchanged)
+        else:
+            yield Delete(key, owned.unchanged)
+        yield from move_key(owned)
 
     return replace_owner(table, badge_id, prepare).is_claimed
 
@@ -163,13 +171,6 @@ def move_key(owned: OwnedBadge, new_digest: str = "") -> Iterator[Write]:
     if new_digest:
         pk, sk = keys.owned(new_digest, owned.badge_id)
         yield Put({"PK": pk, "SK": sk})
-
-
-def _prepare_release(owned: OwnedBadge) -> Write:
-    key = keys.owner(owned.badge_id)
-    if owned.names[1:]:
-        return Update(key, remove=("digest", "created", *TITLES), condition=owned.unchanged)
-    return Delete(key, owned.unchanged)
 
 
 def owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:

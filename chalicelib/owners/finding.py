@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.summary import Summary, read
+from chalicelib.http.errors import ClientError, UnauthorizedError
 from chalicelib.http.tokens import digest
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.storage.conditions import Condition, unchanged
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value, number, text
@@ -33,6 +33,49 @@ TRIES = 10
 """A try fails if another write changed the badge."""
 OPERATOR = "operator"
 """The text in place of the digest, if nobody owned the badge that the operator deleted."""
+
+
+class OwnerError(ClientError):
+    """An owner's request is refused. The message says why."""
+
+
+class TakenError(OwnerError):
+    """The id has an owner, views, a base or GitHub's numbers, or is an alias of another badge."""
+
+    status = 409
+    code = "taken"
+
+
+class ReachedError(OwnerError):
+    """The badge has reached a new milestone already, so it would never be sent."""
+
+    status = 409
+    code = "reached"
+
+
+class NotFoldedError(OwnerError):
+    """The hours have views that are not folded yet, so they can't be removed."""
+
+    status = 409
+    code = "not_folded"
+
+
+class NotClaimedError(OwnerError):
+    """The id has no owner, so nobody can change its badge."""
+
+    status = 404
+    code = "not_claimed"
+
+
+class NoSecretError(UnauthorizedError, OwnerError):
+    """The request has no secret."""
+
+
+class WrongSecretError(OwnerError):
+    """The secret is not that of the badge."""
+
+    status = 403
+    code = "wrong_secret"
 
 
 @dataclass(frozen=True, slots=True)

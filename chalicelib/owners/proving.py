@@ -37,8 +37,7 @@ from chalicelib.owners.claiming import (
     replace_owner,
     update_owner,
 )
-from chalicelib.owners.errors import OwnerError, TakenError
-from chalicelib.owners.finding import OwnedBadge, is_same, look_up
+from chalicelib.owners.finding import OwnedBadge, OwnerError, TakenError, is_same, look_up
 from chalicelib.owners.places import Place
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Item, Key, Value, number, text
@@ -148,7 +147,8 @@ class ProofSearch:
         earlier = self.table.get(key) or {}
         wait = LOOK_SECONDS - abs(now - number(earlier, "at"))
         if wait > 0:
-            if proof.challenge in _challenges_of(earlier):
+            challenges = earlier.get("challenges")
+            if isinstance(challenges, list) and proof.challenge in challenges:
                 return
             raise TooSoonError(wait, text(earlier, "found") or "it is being looked for")
         fetcher = self.fetcher()
@@ -157,11 +157,9 @@ class ProofSearch:
             self.table.write(Put(look, unchanged("at", number(earlier, "at"))))
         except ConditionFailedError:
             raise TooSoonError(LOOK_SECONDS, "it is being looked for") from None
-        challenges, found = _fetch(fetcher, place)
-        self.table.write(
-            Put({**look, "found": found, "challenges": [*challenges[:MAX_CHALLENGES]]})
-        )
-        if proof.challenge not in challenges:
+        lines, found = _fetch(fetcher, place)
+        self.table.write(Put({**look, "found": found, "challenges": [*lines[:MAX_CHALLENGES]]}))
+        if proof.challenge not in lines:
             raise NotProvenError(proof.challenge, place.url, found)
 
 
@@ -173,11 +171,6 @@ def _fetch(fetcher: Fetcher, place: Place) -> tuple[Sequence[str], str]:
         return (), str(failure)
     lines = (line.strip() for line in body.decode(errors="replace").splitlines())
     return [line for line in lines if CHALLENGE.fullmatch(line)], MISSING
-
-
-def _challenges_of(look: Item) -> Sequence[str]:
-    found = look.get("challenges", [])
-    return [str(one) for one in found] if isinstance(found, list) else []
 
 
 def prepare_taking(

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from chalicelib.owners import (
         changing,
         claiming,
-        deleting,
-        errors,
         finding,
         places,
         proving,
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
 else:
     changing = lazy("chalicelib.owners.changing")
     claiming = lazy("chalicelib.owners.claiming")
-    deleting = lazy("chalicelib.owners.deleting")
-    errors = lazy("chalicelib.owners.errors")
     finding = lazy("chalicelib.owners.finding")
     places = lazy("chalicelib.owners.places")
     proving = lazy("chalicelib.owners.proving")
@@ -128,7 +124,7 @@ def delete_badge(request: Request, resources: OwnerResources) -> Response:
     owned = _authenticate(request, resources)
     before = finding.describe_for_log(resources.table, owned)
     retention = resources.settings.retention_seconds
-    deleting.delete(resources.table, owned, resources.view_clock(), retention)
+    changing.delete(resources.table, owned, resources.view_clock(), retention)
     return responses.no_content(Change(owned.names[-1], before))
 
 
@@ -235,7 +231,7 @@ def secret_of(request: Request) -> str:
     """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
-        raise errors.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
+        raise finding.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
     return secret.strip()
 
 

@@ -11,7 +11,7 @@ import click
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import badge_count
-from chalicelib.owners import changing, claiming, deleting, finding, removing
+from chalicelib.owners import changing, claiming, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.settings import DIGEST
 from vumi.cli.options import (
@@ -168,7 +168,7 @@ def delete(
         now = installation.view_clock()
         opened = badges.reopen(installation.table, owned, now)
         before = finding.describe_for_log(installation.table, opened)
-        deleting.delete(installation.table, opened, now, retention)
+        changing.delete(installation.table, opened, now, retention)
         log_change(owned.names[-1], before)
     click.echo(f"deleted: {', '.join(badge_ids)}")
 

@@ -30,9 +30,9 @@ from chalicelib.events.event import Event, Status, batches, event_id_in, key
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.urls import STRANGERS_SLOTS
-from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
-from chalicelib.owners.errors import ReachedError
+from chalicelib.owners.finding import ReachedError
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
@@ -375,7 +375,7 @@ def test_another_owner_neither_sees_nor_sends_milestones(world: World) -> None:
 def test_a_deleted_badge_has_no_milestones(world: World) -> None:
     world.set(2)
     owned = finding.authenticate(world.table, BADGE, SECRET)
-    deleting.delete(world.table, owned, world.now, 86_400)
+    changing.delete(world.table, owned, world.now, 86_400)
     assert world.table.get(keys.milestones(BADGE)) is None
     assert read(world.table, BADGE).milestone == 0
     world.now = NOON + 90_000

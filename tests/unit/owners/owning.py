@@ -6,7 +6,7 @@ from typing import Any
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.http.tokens import digest
-from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import UnavailableError
@@ -46,7 +46,7 @@ def rename(table: Table, owned: OwnedBadge, *names: str) -> OwnedBadge:
 
 def delete(table: Table, owned: OwnedBadge, now: float = NOON) -> None:
     """Delete a badge."""
-    deleting.delete(table, owned, now, WINDOWS.retention)
+    changing.delete(table, owned, now, WINDOWS.retention)
 
 
 def again(table: Table, owned: OwnedBadge) -> OwnedBadge:

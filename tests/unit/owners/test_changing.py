@@ -11,8 +11,7 @@ import pytest
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import read
 from chalicelib.owners import claiming, finding
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
-from chalicelib.owners.finding import MAX_NAMES
+from chalicelib.owners.finding import MAX_NAMES, NotClaimedError, TakenError, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table

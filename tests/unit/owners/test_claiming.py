@@ -16,8 +16,7 @@ from chalicelib.counting.milestones import Milestone
 from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.claiming import ClaimedBadge
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
-from chalicelib.owners.finding import TRIES
+from chalicelib.owners.finding import TRIES, NotClaimedError, TakenError, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table

@@ -10,8 +10,7 @@ import pytest
 from chalicelib.counting import badge_count
 from chalicelib.http import tokens
 from chalicelib.owners import claiming, finding
-from chalicelib.owners.errors import NotClaimedError, WrongSecretError
-from chalicelib.owners.finding import OwnedBadge
+from chalicelib.owners.finding import NotClaimedError, OwnedBadge, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write

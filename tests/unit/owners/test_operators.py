@@ -10,8 +10,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import read
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, finding
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
-from chalicelib.owners.finding import OwnedBadge
+from chalicelib.owners.finding import NotClaimedError, OwnedBadge, TakenError, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update

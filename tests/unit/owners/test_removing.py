@@ -13,8 +13,7 @@ from chalicelib.history import history
 from chalicelib.history.buckets import Interval, Span
 from chalicelib.owners import changing, finding, removing
 from chalicelib.owners.changing import BadgeChange
-from chalicelib.owners.errors import NotClaimedError, NotFoldedError
-from chalicelib.owners.finding import OwnedBadge
+from chalicelib.owners.finding import NotClaimedError, NotFoldedError, OwnedBadge
 from chalicelib.owners.removing import Hours, parse_hour
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting import badge_count, keys
-from chalicelib.owners import changing, claiming, deleting, errors, finding
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import StorageError, UnavailableError
@@ -66,7 +66,7 @@ def test_a_count_becomes_the_base_of_its_badge_and_again_changes_nothing(table: 
     assert imported(table, rows(a=1000, b=0)) == [ImportOutcome.IMPORTED, ImportOutcome.SAME]
     assert (shown(table, "a"), shown(table, "b")) == (1000, 0)
     assert summary(table, "a")["created"] == NOON
-    with pytest.raises(errors.TakenError):
+    with pytest.raises(finding.TakenError):
         claiming.claim(table, "a", 0, NOON)
     visit(table, "a")
     before = table.get(keys.summary("a"))
@@ -133,7 +133,7 @@ Meanwhile = Callable[[Table, OwnedBadge], object]
     [
         (lambda table, owned: changing.change(table, owned, BadgeChange(base=3), NOON), 3),
         (lambda table, owned: changing.change(table, owned, BadgeChange(reset=True), NOON), 0),
-        (lambda table, owned: deleting.delete(table, owned, NOON, WINDOWS.retention), 0),
+        (lambda table, owned: changing.delete(table, owned, NOON, WINDOWS.retention), 0),
     ],
     ids=["base", "reset", "deletion"],
 )

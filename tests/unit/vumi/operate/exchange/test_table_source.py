@@ -17,7 +17,7 @@ from chalicelib.counting import badge_count
 from chalicelib.counting.view import View
 from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
-from chalicelib.owners.errors import OwnerError
+from chalicelib.owners.finding import OwnerError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
