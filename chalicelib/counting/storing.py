@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from chalicelib.counting import count_at_once, keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.counting.windows import Counting, Windows, marker_item
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStoredError, Table

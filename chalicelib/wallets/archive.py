@@ -23,9 +23,9 @@ from chalicelib import telemetry
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of
-from chalicelib.storage.messages import MalformedError
+from chalicelib.storage.messages import MalformedError, lag_seconds
 from chalicelib.storage.ports import Archive
-from chalicelib.units import Seconds, WholeSeconds
+from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import PARTITION, Entry
 
 PREFIX = "journal"
@@ -132,7 +132,7 @@ def archive_entries(
     ]
     telemetry.count(
         entries_archived=len(removals) - len(failed),
-        archive_lag_seconds=_lag_seconds(removals, now),
+        archive_lag_seconds=lag_seconds((one.removed_at for one in removals), now),
     )
     return failed
 
@@ -152,9 +152,3 @@ def _is_archived(batch: Sequence[EntryRemoval], resources: ArchiveResources) -> 
         telemetry.event(logging.WARNING, "entries_not_archived", object=name, reason=str(failure))
         return False
     return True
-
-
-def _lag_seconds(removals: Iterable[EntryRemoval], now: Seconds) -> WholeSeconds:
-    """Return how long the first removed entry of a batch waited to be archived."""
-    removed = [removal.removed_at or now for removal in removals]
-    return max(0, round(now - min(removed, default=now)))

@@ -15,7 +15,7 @@ import click
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting.folding import BadgeFold
-from chalicelib.counting.resources import Counting
+from chalicelib.counting.windows import Counting
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.retry import Retry
 from vumi.cli.options import examples, on_installation

@@ -23,9 +23,9 @@ from chalicelib.counting.milestones import (
     event_id,
     reach,
 )
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
+from chalicelib.counting.windows import Counting
 from chalicelib.events.event import Event, Status, batches, event_id_in, key
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.storing import store
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
