@@ -144,7 +144,6 @@ class BadgeFold:
     def _add_views(
         self, target: Summary, counted: Counter[Hour], now: Seconds, **values: Value
     ) -> Sequence[Write]:
-        """Return the writes that add views of one day to the count and to that day."""
         day = next(iter(counted)).day
         if day >= target.today.day:
             return [target.add_views(now, counted, **values)]
@@ -154,7 +153,6 @@ class BadgeFold:
     def _read(
         self, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
     ) -> list[Milliseconds]:
-        """Read the times of the views between two times, both included."""
         items = self.counting.table.query(
             keys.partition(self.badge_id),
             first=keys.VIEW + earliest(first),

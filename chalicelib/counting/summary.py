@@ -188,7 +188,6 @@ class Summary(NamedTuple):
         return self.count + sum(views.values())
 
     def _item(self, day: Day, version: int) -> Item:
-        """Return the item of a finished day of this life."""
         pk, sk = keys.day(self.badge_id, day.day)
         numbers = {"views": day.views, "version": version, "reset": self.reset}
         return {"PK": pk, "SK": sk, **numbers, **day.attributes}

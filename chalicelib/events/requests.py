@@ -74,7 +74,6 @@ def _at(given: object) -> Milliseconds:
 
 
 def _number(given: object, wanted: str) -> float:
-    """Return a number from 0."""
     if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
         return given
     raise ValueError(wanted)
@@ -111,7 +110,6 @@ def _milliseconds(seconds: Seconds) -> Milliseconds:
 
 
 def _moment(given: str) -> Milliseconds:
-    """Parse a time, rounded down."""
     try:
         moment = datetime.fromisoformat(given) if MOMENT.fullmatch(given) else None
     except ValueError:
@@ -212,7 +210,6 @@ def read_timer(body: bytes, now: Milliseconds) -> Event:
 
 
 def _when(asked: EventBody, now: Milliseconds) -> Milliseconds:
-    """Return the time of the event."""
     if asked.at is not None and asked.delay is None:
         name, at = "at", asked.at
     elif asked.delay is not None and asked.at is None:

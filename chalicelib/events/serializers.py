@@ -67,7 +67,6 @@ def countdown(milliseconds: Milliseconds) -> str:
 
 
 def _describe_active(event: Event, now: Milliseconds) -> tuple[str, str]:
-    """Return the message and the colour of an event that waits for its next attempt."""
     left = max(event.at, event.next_at) - now
     if _has_failed_attempt(event):
         return f"{WARNING} failing, retry {countdown(left)}", WARNING_COLOR
@@ -77,7 +76,6 @@ def _describe_active(event: Event, now: Milliseconds) -> tuple[str, str]:
 
 
 def _has_failed_attempt(event: Event) -> bool:
-    """Return whether an attempt since the last redrive has failed."""
     tries = event.tries - event.round
     return tries > 0 and any(attempt.error for attempt in event.attempts[-tries:])
 

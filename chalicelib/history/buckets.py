@@ -123,7 +123,6 @@ class Span:
         return Buckets(by, tuple(starts), days, following, is_current)
 
     def _first(self, last: datetime, since: date | None) -> datetime:
-        """Return a time in the first bucket."""
         if self.is_whole:
             return datetime.combine(min(since or last.date(), last.date()), time(tzinfo=UTC))
         if self.first:

@@ -159,7 +159,6 @@ def _write_document(
 
 
 def _group(name: str, content: str) -> str:
-    """Return parts in the colour of a class."""
     return f'<g class="{name}" fill="currentColor">{content}</g>'
 
 
@@ -196,7 +195,6 @@ def _write_title(history: History, look: Look, plot: Plot) -> str:
 
 
 def _write_legend(history: History, look: Look) -> str:
-    """Write which colour shows what, in a line under the title."""
     is_known = any(one is not None for one in history.visitors)
     names = [f"GitHub's unique visitors a day{'' if is_known else ': no numbers yet'}", "visitors"]
     start, y = 2 * GAP + round(measure("\u25a0 views")), TITLE + LINE
@@ -210,7 +208,6 @@ def _write_legend(history: History, look: Look) -> str:
 
 
 def _draw_content(history: History, look: Look, plot: Plot) -> str:
-    """Draw the axes, the views, and above them the mean and the peak."""
     starts = [bucket.start for bucket in history.buckets]
     axis = TimeAxis(
         history.by, starts, plot.x, measure, look.width, has_year=not history.is_current

@@ -148,7 +148,6 @@ class TimeAxis:
         return self._fit(ends, rule) or self._fit(ends[1:], rule)
 
     def _find(self, rule: Rule) -> Iterator[int]:
-        """Return the indexes of the buckets that have a label."""
         before = self.by.start(self.starts[0] - timedelta(hours=1))
         groups = pairwise(map(rule.group, [before, *self.starts]))
         return (index for index, (one, other) in enumerate(groups) if one != other)
@@ -175,7 +174,6 @@ class TimeAxis:
 
 
 def _rules(by: Interval) -> Iterator[Rule]:
-    """Yield the distances of labels, the shortest first."""
     if by is Interval.HOUR:
         yield from (Rule(_count_hours, hours, _write_hour) for hours in HOURS)
     if by is not Interval.MONTH:

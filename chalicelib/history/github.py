@@ -132,7 +132,6 @@ def to_json(days: Days) -> list[dict[str, Any]]:
 
 
 def _read_newest(table: Table, badge_id: str) -> Item:
-    """Return the item of the newest month, or an empty one."""
     found = table.query(
         keys.partition(badge_id), first=keys.TRAFFIC, last=END, limit=1, descending=True
     )

@@ -223,7 +223,6 @@ def _find_first_day(table: Table, summary: Summary, current: datetime) -> dateti
 def _count_by_bucket(
     table: Table, summary: Summary, by: Interval, first: datetime, last: datetime
 ) -> Counter[datetime]:
-    """Return the number of counted views in each bucket of the days from `first` to `last`."""
     attributes = () if by is Interval.HOUR else DAY_ATTRIBUTES
     first, today = max(first, _to_datetime(summary.reset)), summary.today
     days = _read_finished(table, summary, first, last, attributes=attributes)
@@ -235,7 +234,6 @@ def _count_by_bucket(
 
 
 def _split(day: str, item: Item, by: Interval) -> Iterator[tuple[datetime, int]]:
-    """Yield the views of the buckets of a day."""
     start = _start_of(day)
     if by is Interval.HOUR:
         for hour, views in Day.of(day, item).hours.items():

@@ -21,8 +21,9 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.history import github, history
+    from chalicelib.history import buckets, github, history
 else:
+    buckets = lazy("chalicelib.history.buckets")
     github = lazy("chalicelib.history.github")
     history = lazy("chalicelib.history.history")
 
@@ -68,15 +69,10 @@ class Show(StrEnum):
 
     def start(self, moment: datetime) -> datetime:
         """Return the start of the period of a time, in the time's own zone."""
-        day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-        match self:
-            case Show.WEEK:
-                return day - timedelta(days=day.weekday())
-            case Show.MONTH:
-                return day.replace(day=1)
-            case Show.YEAR:
-                return day.replace(month=1, day=1)
-        return day
+        if self is Show.YEAR:
+            return Show.MONTH.start(moment).replace(month=1)
+        unit = self.value if self in {Show.WEEK, Show.MONTH} else "day"
+        return buckets.Interval(unit).start(moment)
 
 
 def _zone(given: str) -> timezone:

@@ -92,7 +92,6 @@ class _Request:
         return reached
 
     def _prepare_values(self, owned: OwnedBadge, summary: Summary) -> dict[str, Value]:
-        """Return the attributes of the summary that the owner changes."""
         wanted, values = self.wanted, dict[str, Value]()
         if wanted.reset:
             values |= {"base": 0, **begin_life(self.table, summary, self.now, owned.aliases)}
@@ -227,7 +226,6 @@ def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
 
 
 def _end_life(table: Table, summary: Summary, deleted_by: str, now: Seconds) -> Update:
-    """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
         {**begin_life(table, summary, now), "deleted": deleted_by},
@@ -248,7 +246,6 @@ def _prepare_traffic(table: Table, owned: OwnedBadge) -> list[Delete]:
 
 
 def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
-    """Remove the history of a deleted badge, then set the TTL of its tombstones."""
     for name in sorted({*owned.names}):
         summary = read(table, name)
         if summary.deleted != owned.tombstone_digest:

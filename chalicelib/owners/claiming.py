@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
@@ -30,18 +29,8 @@ TITLES = ("previous", "proven", "earlier", "granted")
 """The attributes of `OWNER` that say how the present owner came to the badge."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedBadge:
-    """A successful claim; `secret` is empty if the owner chose it."""
-
-    badge_id: str
-    secret: str = field(default="", repr=False)
-
-
-def claim(
-    table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = ""
-) -> ClaimedBadge:
-    """Give a badge without views to an owner.
+def claim(table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = "") -> str:
+    """Give a badge without views to an owner; return its secret, empty if the owner chose it.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
     response. Without one, a secret is generated, which can't be retrieved later. A void claim of
@@ -49,7 +38,7 @@ def claim(
     """
     secret, own_digest = _choose_secret(secret_digest)
 
-    def write() -> ClaimedBadge:
+    def write() -> str:
         owned = OwnedBadge.of(badge_id, table.get(keys.owner(badge_id)) or {})
         if not is_same(owned.digest, own_digest):
             summary = read_unviewed(table, badge_id)
@@ -61,13 +50,13 @@ def claim(
                 Delete(keys.milestones(badge_id)),  # of an owner before
                 *move_key(owned, own_digest),
             )
-        return ClaimedBadge(badge_id, secret)
+        return secret
 
     return write_again(badge_id, write)
 
 
-def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") -> ClaimedBadge:
-    """Give any badge to the holder of a new secret, as the operator wants.
+def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") -> str:
+    """Give any badge to the holder of a new secret, as the operator wants; return it as `claim`.
 
     The badge may have views, another owner or no visitor yet, and the id may be any of its names.
     It keeps its count, names, base and history. With the digest of a secret of the owner's, the
@@ -81,7 +70,7 @@ def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") ->
         return prepare_replacement(table, owned, {"digest": own_digest, "granted": 1}, now)
 
     replace_owner(table, badge_id, prepare)
-    return ClaimedBadge(badge_id, secret)
+    return secret
 
 
 def replace_owner(

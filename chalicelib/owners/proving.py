@@ -30,7 +30,6 @@ from chalicelib.http.tokens import digest
 from chalicelib.lazy import lazy
 from chalicelib.owners.claiming import (
     SECRET_BYTES,
-    ClaimedBadge,
     move_key,
     owner_item,
     prepare_replacement,
@@ -128,7 +127,7 @@ class ProofSearch:
     fetcher: Callable[[], Fetcher]
     clock: Callable[[], Seconds]
 
-    def prove(self, proof: Proof, place: Place, now: Seconds) -> ClaimedBadge:
+    def prove(self, proof: Proof, place: Place, now: Seconds) -> None:
         """Give an id to whoever has proven it, or the badge that has it.
 
         A repeated request of the owner has the same response, without a search. Raises
@@ -139,7 +138,6 @@ class ProofSearch:
         if any(prepare(look_up(table, name))):
             self._find(proof, place)
             replace_owner(table, name, prepare)
-        return ClaimedBadge(proof.badge_id, proof.secret)
 
     def _find(self, proof: Proof, place: Place) -> None:
         """Return if the proof is there. Raises `NotProvenError` and `TooSoonError`."""

@@ -124,12 +124,14 @@ def archive_entries(
     An entry that is archived again is in the same object, or in one more.
     """
     now = resources.clock()
-    failed = [
-        removal
-        for batch in batches(removals)
-        if not _is_archived(batch, resources)
-        for removal in batch
-    ]
+    failed: list[EntryRemoval] = []
+    for batch in batches(removals):
+        name, content = make_object(batch)
+        try:
+            resources.archive.put(name, content)
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "entries_not_archived", object=name, reason=str(error))
+            failed += batch
     telemetry.count(
         entries_archived=len(removals) - len(failed),
         archive_lag_seconds=lag_seconds((one.removed_at for one in removals), now),
@@ -142,13 +144,3 @@ def archive_malformed(records: Sequence[Mapping[str, Any]], resources: ArchiveRe
     if records:
         lines = (json.dumps(record, sort_keys=True) for record in records)
         resources.archive.put(*_compress("malformed/", lines))
-
-
-def _is_archived(batch: Sequence[EntryRemoval], resources: ArchiveResources) -> bool:
-    name, content = make_object(batch)
-    try:
-        resources.archive.put(name, content)
-    except StorageError as failure:
-        telemetry.event(logging.WARNING, "entries_not_archived", object=name, reason=str(failure))
-        return False
-    return True

@@ -196,10 +196,10 @@ def claim(installation: Installation, badge_id: str, digest: str) -> None:
     An earlier secret of the badge is void. The badge may be new.
     """
     before = _describe(installation, badge_id)
-    claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
+    own = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
     log_change(badge_id, before)
-    secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
-    fields = {"id": badge_id, "secret": claimed.secret or None}
+    secret = f"; its secret, shown only once: {own}" if own else ""
+    fields = {"id": badge_id, "secret": own or None}
     print_result(f"{badge_id} has a new owner{secret}", fields)
 
 

@@ -58,7 +58,7 @@ def visit(table: Table, badge_id: str) -> None:
 
 
 def claimed(table: Table, badge_id: str, base: int = 0) -> OwnedBadge:
-    secret = claiming.claim(table, badge_id, base, NOON).secret
+    secret = claiming.claim(table, badge_id, base, NOON)
     return finding.authenticate(table, badge_id, secret)
 
 

@@ -61,7 +61,7 @@ def read(request: pytest.FixtureRequest, database: Database) -> Callable[..., li
 
 
 def claim(table: Table, badge_id: str = BADGE) -> finding.OwnedBadge:
-    secret = claiming.claim(table, badge_id, 0, NOON).secret
+    secret = claiming.claim(table, badge_id, 0, NOON)
     return finding.authenticate(table, badge_id, secret)
 
 
