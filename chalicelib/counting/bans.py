@@ -56,8 +56,7 @@ class Ban:
     @property
     def item(self) -> Item:
         given = asdict(self)
-        pk, sk = key(given.pop("pattern"))
-        return {"PK": pk, "SK": sk, **given}
+        return key(given.pop("pattern")).item(**given)
 
 
 def key(pattern: str) -> Key:

@@ -136,6 +136,5 @@ def _mark(views: Sequence[View], now: Seconds, retention: WholeSeconds) -> list[
 
 
 def _put_seen(view: View, ttl: WholeSeconds) -> Put:
-    pk, sk = keys.seen(view.ulid)
-    item: Item = {"PK": pk, "SK": sk, "badge": view.badge_id, "ttl": ttl}
+    item = keys.seen(view.ulid).item(badge=view.badge_id, ttl=ttl)
     return Put(item, condition=attr("SK").missing())

@@ -89,5 +89,4 @@ def _marker(view: View, taken_at: Milliseconds, windows: Windows) -> Item:
 
 
 def _item(view: View, taken_at: Milliseconds, windows: Windows) -> Item:
-    pk, sk = keys.view(view.badge_id, view.ulid)
-    return {"PK": pk, "SK": sk, "ttl": windows.view_ttl(taken_at)}
+    return keys.view(view.badge_id, view.ulid).item(ttl=windows.view_ttl(taken_at))

@@ -73,8 +73,7 @@ class Windows(NamedTuple):
 
 def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:
     """Return the marker of a badge's window."""
-    pk, sk = keys.marker(badge_id, mark)
-    return {"PK": pk, "SK": sk, "badge": badge_id, "ttl": ttl}
+    return keys.marker(badge_id, mark).item(badge=badge_id, ttl=ttl)
 
 
 class CountingResources(Resources, Protocol):

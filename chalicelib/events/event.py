@@ -150,21 +150,18 @@ class Event:
 
     def new_item(self) -> Item:
         """Return the item of a new event: active, and never tried."""
-        pk, sk = key(self.event_id)
-        return {
-            "PK": pk,
-            "SK": sk,
-            "at": self.at,
-            "created": self.created,
-            "kind": str(self.target.kind),
-            "address": self.target.address,
-            "payload": self.payload,
-            "request": self.request,
-            "status": str(Status.ACTIVE),
-            "next_at": self.at,
-            "batch": batch(Status.ACTIVE, self.event_id),
-            "due": self.at,
-        }
+        return key(self.event_id).item(
+            at=self.at,
+            created=self.created,
+            kind=str(self.target.kind),
+            address=self.target.address,
+            payload=self.payload,
+            request=self.request,
+            status=str(Status.ACTIVE),
+            next_at=self.at,
+            batch=batch(Status.ACTIVE, self.event_id),
+            due=self.at,
+        )
 
 
 class Claims(Protocol):

@@ -69,9 +69,9 @@ def prepare(table: Table, badge_id: str, told: Sequence[Traffic], now: Seconds) 
     last = text(newest, "SK").removeprefix(keys.TRAFFIC)
     months = sorted({day[:MONTH] for day in (*days, until, last) if day})
     for month in months:
-        pk, sk = key = keys.traffic(badge_id, month)
+        key = keys.traffic(badge_id, month)
         merged = _merge(decode(table.get(key) or {}), told, month)
-        item: Item = {"PK": pk, "SK": sk, "days": merged, "at": to_milliseconds(now)}
+        item = key.item(days=merged, at=to_milliseconds(now))
         total: Item = {"visitors": visitors, "until": until}
         yield Put(item | total if until and month == months[-1] else item)
 

@@ -158,14 +158,12 @@ def move_key(owned: OwnedBadge, new_digest: str = "") -> Iterator[Write]:
     if old_digest:
         yield Delete(keys.owned(old_digest, owned.badge_id))
     if new_digest:
-        pk, sk = keys.owned(new_digest, owned.badge_id)
-        yield Put({"PK": pk, "SK": sk})
+        yield Put(keys.owned(new_digest, owned.badge_id).item())
 
 
 def owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
     """Return the item `OWNER` of a badge with one name."""
-    pk, sk = keys.owner(badge_id)
-    return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
+    return keys.owner(badge_id).item(digest=secret_digest, created=int(now))
 
 
 def _is_free(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:

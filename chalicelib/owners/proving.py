@@ -150,7 +150,7 @@ class ProofSearch:
                 return
             raise TooSoonError(wait, text(earlier, "found") or "it is being looked for")
         fetcher = self.fetcher()
-        look: Item = {"PK": key.pk, "SK": key.sk, "at": now, "ttl": now + KEEP_SECONDS}
+        look = key.item(at=now, ttl=now + KEEP_SECONDS)
         try:
             self.table.write(Put(look, unchanged("at", number(earlier, "at"))))
         except ConditionFailedError:

@@ -137,18 +137,16 @@ class Entry:
 
     def item(self, wallet_id: str) -> Item:
         """Return the item of the entry in the journal of one of its wallets."""
-        key, posting = entry(wallet_id, self.entry_id), self.posting
-        return {
-            "PK": key.pk,
-            "SK": key.sk,
-            "kind": str(posting.kind),
-            "nonce": posting.nonce,
-            "amount": posting.amount,
-            "to": posting.target,
-            "from": posting.source,
-            "at": self.at,
-            "ttl": self.at // 1000 + HOT_SECONDS,
-        }
+        posting = self.posting
+        return entry(wallet_id, self.entry_id).item(
+            kind=str(posting.kind),
+            nonce=posting.nonce,
+            amount=posting.amount,
+            to=posting.target,
+            at=self.at,
+            ttl=self.at // 1000 + HOT_SECONDS,
+            **{"from": posting.source},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +178,12 @@ class PostingResult:
     @property
     def item(self) -> Item:
         """Return the item of the nonce. It has no `ttl`, so TTL never removes it."""
-        key = nonce(self.entry.posting)
-        item: Item = {
-            "PK": key.pk,
-            "SK": key.sk,
-            "request": self.entry.posting.digest,
-            "entry": self.entry.entry_id,
-            "at": self.entry.at,
-            "outcome": str(self.outcome),
-        }
+        item = nonce(self.entry.posting).item(
+            request=self.entry.posting.digest,
+            entry=self.entry.entry_id,
+            at=self.entry.at,
+            outcome=str(self.outcome),
+        )
         return item if self.outcome is PostingOutcome.DONE else item | {"balance": self.balance}
 
 
@@ -215,16 +210,8 @@ def entry(wallet_id: str, entry_id: str) -> Key:
 def open_wallet(table: Table, user_id: str, now: Milliseconds) -> Wallet:
     """Open a wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
     wallet_id = ulids.new_ulid(now)
-    key, owned = wallet(wallet_id), owner(user_id)
-    made: Item = {
-        "PK": key.pk,
-        "SK": key.sk,
-        "user": user_id,
-        "balance": 0,
-        "last": "",
-        "created": now,
-    }
-    mark: Item = {"PK": owned.pk, "SK": owned.sk, "wallet": wallet_id}
+    mark = owner(user_id).item(wallet=wallet_id)
+    made = wallet(wallet_id).item(user=user_id, balance=0, last="", created=now)
     try:
         table.write(Put(mark, condition=attr("SK").missing()), Put(made))
     except ConditionFailedError as failed:

@@ -17,7 +17,7 @@ KEY = Key("USER#a", "USER")
 
 
 def item(sk: str, pk: str = "USER#a", **attributes: Value) -> Item:
-    return {"PK": pk, "SK": sk, **attributes}
+    return Key(pk, sk).item(**attributes)
 
 
 def sort_keys(items: list[Item]) -> list[Value]:
@@ -88,16 +88,16 @@ def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) ->
     [Key("", "s"), Key("p", ""), Key("p" * 2049, "s"), Key("p", "s" * 1025), Key("\ud800", "s")],
 )
 def test_a_key_that_no_engine_holds_is_refused(table: Table, key: Key) -> None:
-    for write in (Put({"PK": key.pk, "SK": key.sk}), Update(key, values={"a": 1}), Delete(key)):
+    for write in (Put(key.item()), Update(key, values={"a": 1}), Delete(key)):
         with pytest.raises(StorageRefusedError):
             table.write(write)
     with pytest.raises(StorageRefusedError):
-        table.put_all([{"PK": key.pk, "SK": key.sk}])
+        table.put_all([key.item()])
 
 
 def test_the_longest_keys_are_held(table: Table) -> None:
     key = Key("é" * 1024, "s" * 1024)
-    table.write(Put({"PK": key.pk, "SK": key.sk}))
+    table.write(Put(key.item()))
     assert table.get(key) is not None
 
 

@@ -66,7 +66,7 @@ def test_a_view_of_the_watermarks_own_millisecond_is_in_the_count(
     """Whatever the random parts of their ULIDs are: the highest of one, the lowest of the next."""
     put_summary(table, watermark=AT_NOON)
     place = keys.view(BADGE, earliest(AT_NOON + 1) if after else latest(AT_NOON))
-    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    table.write(Put(place.item(ttl=1)))
     assert shown(table) == live
 
 
@@ -108,10 +108,8 @@ def test_an_alias_is_followed_once_with_the_day_that_is_asked_for(table: SqliteT
 def bytes_of_page(badge_id: str, items: int) -> int:
     """Return the bytes of the largest page of so many items of a badge."""
     most: dict[str, Value] = {f"h{hour:02}": 99_999_999 for hour in range(24)}
-    pk, sk = keys.summary(badge_id)
     largest: Item = {
-        "PK": pk,
-        "SK": sk,
+        **keys.summary(badge_id).item(),
         **dict.fromkeys(("count", "base"), 10**15 - 1),
         **dict.fromkeys(("watermark", "reset"), 1_773_489_600_123),
         **dict.fromkeys(("created", "hot"), 1_773_489_601),
@@ -119,8 +117,7 @@ def bytes_of_page(badge_id: str, items: int) -> int:
         "version": 10**9 - 1,
         "frozen": 1,
     }
-    place = keys.view(badge_id, ulid())
-    one: Item = {"PK": place.pk, "SK": place.sk, "ttl": 1_773_489_601}
+    one = keys.view(badge_id, ulid()).item(ttl=1_773_489_601)
     return item_bytes(encode_item(largest)) + (items - 1) * item_bytes(encode_item(one))
 
 
@@ -209,7 +206,7 @@ def test_the_lowest_ulid_of_a_window_is_in_it_and_that_of_the_next_is_not(
     table: SqliteTable, after: int, *, first: bool
 ) -> None:
     place = keys.view(BADGE, earliest(AT_NOON + after))
-    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    table.write(Put(place.item(ttl=1)))
     assert make_view(table, NOON).first is first
 
 

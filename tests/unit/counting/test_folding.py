@@ -180,8 +180,7 @@ def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTabl
 
 def put_today(table: Table, **attributes: Value) -> None:
     """Put today as a finished day."""
-    pk, sk = keys.day(BADGE, TODAY)
-    table.write(Put({"PK": pk, "SK": sk, **attributes}))
+    table.write(Put(keys.day(BADGE, TODAY).item(**attributes)))
 
 
 def test_a_fold_counts_each_view_in_the_day_of_its_own_time(table: MemoryTable) -> None:
@@ -333,12 +332,7 @@ def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
 ) -> None:
     BadgeFold(counting(table, now), BADGE).postpone(MARK)
     place = keys.marker(BADGE, MARK)
-    assert table.get(place) == {
-        "PK": place.pk,
-        "SK": place.sk,
-        "badge": BADGE,
-        "ttl": int(ttl),
-    }
+    assert table.get(place) == place.item(badge=BADGE, ttl=int(ttl))
 
 
 # ---- any history

@@ -35,7 +35,6 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import ReachedError
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -347,7 +346,7 @@ def test_an_event_that_exists_is_left_as_it_is(
     world.set(3)
     world.take(3)
     place = key(event_id(BADGE, 3, 0, AT_NOON))
-    delivered: Item = {"PK": place.pk, "SK": place.sk, "status": Status.SUCCESS.value}
+    delivered = place.item(status=Status.SUCCESS.value)
 
     def bring() -> None:
         world.table.put_all([delivered])

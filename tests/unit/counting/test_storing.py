@@ -29,17 +29,8 @@ def test_a_young_view_is_an_item_of_its_own_and_its_window_has_a_marker(table: S
     one = view(AT_NOON + 1_500)
     assert store(table, one) == {}
     place = keys.view(BADGE, one.ulid)
-    assert table.get(place) == {
-        "PK": place.pk,
-        "SK": place.sk,
-        "ttl": int(NOON) + 300 + WINDOWS.retention,
-    }
-    assert table.get(MARKER) == {
-        "PK": MARKER.pk,
-        "SK": MARKER.sk,
-        "badge": BADGE,
-        "ttl": int(NOON) + 300 + 600,
-    }
+    assert table.get(place) == place.item(ttl=int(NOON) + 300 + WINDOWS.retention)
+    assert table.get(MARKER) == MARKER.item(badge=BADGE, ttl=int(NOON) + 300 + 600)
     assert summary(table) == {}
 
 

@@ -147,7 +147,7 @@ def test_a_finished_day_never_replaces_that_of_a_later_version(
     """Two writes may enter a new day: one that has read less must not store the day it read."""
     place = keys.day(BADGE, TODAY)
     if there is not None:
-        table.write(Put({"PK": place.pk, "SK": place.sk, "views": 1, "version": there}))
+        table.write(Put(place.item(views=1, version=there)))
     late = stored(table, today={"day": TODAY, "h12": 2}, version=6)
     if is_stored:
         write(table, late.finished_day(in_hour(1, TOMORROW)))

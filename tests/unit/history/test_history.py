@@ -74,8 +74,7 @@ def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
 
 def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> None:
     put_days(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
-    place = keys.day(BADGE, "2026-11-20")
-    table.write(Put({"PK": place.pk, "SK": place.sk, "views": 2, "version": 1}))
+    table.write(Put(keys.day(BADGE, "2026-11-20").item(views=2, version=1)))
     with pytest.raises(UnavailableError, match="try again"):
         read(table)
 

@@ -63,8 +63,7 @@ def fill(table: Table) -> None:
 
 
 def put_day(table: Table, day: str, views: int) -> None:
-    key = keys.day("a/b", day)
-    table.write(Put({"PK": key.pk, "SK": key.sk, "views": views, "h00": views}))
+    table.write(Put(keys.day("a/b", day).item(views=views, h00=views)))
 
 
 def test_a_history_has_30_days_by_default(world: World) -> None:

@@ -73,5 +73,4 @@ def items(table: Table, badge_id: str = BADGE) -> list[Item]:
 
 def put_day(table: Table, day: str, **attributes: Value) -> None:
     """Put a finished day of the badge."""
-    pk, sk = keys.day(BADGE, day)
-    table.put_all([{"PK": pk, "SK": sk, **attributes}])
+    table.put_all([keys.day(BADGE, day).item(**attributes)])

@@ -186,7 +186,7 @@ def test_a_request_during_a_fetch_must_wait(world: World) -> None:
     with pytest.raises(TooSoonError, match="it is being looked for"):
         world.prove(proof())
     item = world.table.get(LOOK)
-    assert item == {**dict(zip(("PK", "SK"), LOOK, strict=True)), "at": NOON, "ttl": NOON + 3_600}
+    assert item == LOOK.item(at=int(NOON), ttl=int(NOON) + 3_600)
 
 
 def test_a_clock_that_is_set_back_delays_a_proof_by_seconds(world: World) -> None:

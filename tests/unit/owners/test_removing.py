@@ -16,6 +16,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import NotClaimedError, NotFoldedError, OwnedBadge
 from chalicelib.owners.removing import Hours, parse_hour
 from chalicelib.storage.errors import UnavailableError
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from simulation.memory_table import MemoryTable
@@ -145,8 +146,8 @@ def test_hours_with_a_live_view_of_any_name_are_refused(table: Table, name: str)
 
 def test_a_day_that_an_interrupted_fold_has_stored_stays_out(table: Table) -> None:
     """Its fold stored the present day, and was overtaken before it began the next one."""
-    pk, sk = keys.day(BADGE, "2026-11-21")
-    table.put_all([{"PK": pk, "SK": sk, "views": 7, "h00": 7, "reset": 0, "version": 1}])
+    stored = keys.day(BADGE, "2026-11-21").item(views=7, h00=7, reset=0, version=1)
+    table.put_all([stored])
     assert remove(table, "2026-11-21T00", "2026-11-21T01") == 7
 
 
@@ -213,8 +214,8 @@ def test_an_hour_is_read_in_the_forms_of_iso_8601(given: str) -> None:
 def test_90_days_are_one_transaction(table: Table) -> None:
     first = MIDNIGHT - timedelta(days=91)
     places = [keys.day(BADGE, f"{first + timedelta(days=number):%Y-%m-%d}") for number in range(91)]
-    day = {"views": 2, "h00": 1, "h23": 1, "reset": 0, "version": 1}
-    table.put_all([{"PK": pk, "SK": sk, **day} for pk, sk in places])
+    day: Item = {"views": 2, "h00": 1, "h23": 1, "reset": 0, "version": 1}
+    table.put_all([place.item(**day) for place in places])
     put_summary(table, count=182, watermark=milliseconds(NOW), today={"day": "2026-11-21"})
     assert remove(table, "2026-08-22T12", "2026-11-20T12") == 180
     assert shown(table) == 2
