@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from chalicelib import telemetry
@@ -65,7 +64,7 @@ def delivery_over(resources: EventResources) -> EventDelivery:
     return EventDelivery(
         table=resources.table,
         queue=resources.delivery_queue,
-        send=TargetSender(resources.event_queue, lambda: resources.sender),
+        send=lambda event: send(event, resources.event_queue, lambda: resources.sender),
         claims=resources.claims,
         clock=resources.clock,
         schedule=resources.settings.retry_seconds,
@@ -141,50 +140,42 @@ class DeliveryTask:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSender:
-    """The sender of events to their targets; a failure is part of the result, never raised.
+def send(
+    event: Event, queue_of: Callable[[str], Queue | None], find_sender: Callable[[], Sender | None]
+) -> DeliveryResult:
+    """Send an event to its target; a failure is part of the result, never raised.
 
-    `sender` returns the sender of webhooks, or None without a secret to sign them with. It is
+    `find_sender` returns the sender of webhooks, or None without a secret to sign them with. It is
     called only for a POST, so that a malformed setting fails no other event.
     """
-
-    queue: Callable[[str], Queue | None]
-    sender: Callable[[], Sender | None]
-
-    def __call__(self, event: Event) -> DeliveryResult:
-        match event.target.kind:
-            case TargetKind.URL:
-                return self._post(event)
-            case TargetKind.QUEUE:
-                return self._enqueue(event)
-            case TargetKind.LOG:
-                return self._log(event)
-
-    def _post(self, event: Event) -> DeliveryResult:
-        try:
-            sender = self.sender()
-        except SettingsError as wrong:
-            return DeliveryResult(error=f"nothing can be sent: {wrong}")
-        if sender is None:
-            return DeliveryResult(error=NO_SECRET)
-        return sender.post(event.target.address, event.event_id, _body(event).encode())
-
-    def _enqueue(self, event: Event) -> DeliveryResult:
-        queue = self.queue(event.target.address)
-        if queue is None:
-            return DeliveryResult(error=f"EVENT_QUEUES has no queue {event.target.address}")
-        try:
-            queue.send(_body(event))
-        except StorageError as error:
-            return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
-        return DeliveryResult()
-
-    def _log(self, event: Event) -> DeliveryResult:
-        payload = json.loads(event.payload or "null")
-        telemetry.event(logging.INFO, "event_logged", event_id=event.event_id, payload=payload)
-        return DeliveryResult()
+    body = event.payload or json.dumps({"id": event.event_id})
+    match event.target.kind:
+        case TargetKind.URL:
+            return _post(event, body, find_sender)
+        case TargetKind.QUEUE:
+            return _enqueue(body, event.target.address, queue_of)
+        case TargetKind.LOG:
+            payload = json.loads(event.payload or "null")
+            telemetry.event(logging.INFO, "event_logged", event_id=event.event_id, payload=payload)
+            return DeliveryResult()
 
 
-def _body(event: Event) -> str:
-    return event.payload or json.dumps({"id": event.event_id})
+def _post(event: Event, body: str, find_sender: Callable[[], Sender | None]) -> DeliveryResult:
+    try:
+        sender = find_sender()
+    except SettingsError as wrong:
+        return DeliveryResult(error=f"nothing can be sent: {wrong}")
+    if sender is None:
+        return DeliveryResult(error=NO_SECRET)
+    return sender.post(event.target.address, event.event_id, body.encode())
+
+
+def _enqueue(body: str, name: str, queue_of: Callable[[str], Queue | None]) -> DeliveryResult:
+    queue = queue_of(name)
+    if queue is None:
+        return DeliveryResult(error=f"EVENT_QUEUES has no queue {name}")
+    try:
+        queue.send(body)
+    except StorageError as error:
+        return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
+    return DeliveryResult()

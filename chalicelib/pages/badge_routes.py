@@ -125,7 +125,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
 def count_view(request: Request, resources: ViewResources) -> Response:
     """Count a view of each badge, and return the counts before it to a script of any site."""
     check_empty(request.body)
-    options = ids.read_several(CountOptions, request.query, resources)
+    options = ids.read(CountOptions, request.query, resources)
     _check_distinct(options.badge_ids)
     found = _read_all(options, resources)
     _take(found, request, resources)
@@ -135,7 +135,7 @@ def count_view(request: Request, resources: ViewResources) -> Response:
 
 def get_counts(request: Request, resources: ViewResources) -> Response:
     """Return the counts of badges in the order of their ids; this counts no view."""
-    options = ids.read_several(CountsOptions, request.query, resources)
+    options = ids.read(CountsOptions, request.query, resources)
     found = _read_all(options, resources)
     counts = [_to_json(one, found[one], options, UNAVAILABLE) for one in options.badge_ids]
     return responses.json({"counts": counts})

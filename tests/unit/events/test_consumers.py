@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.events import schedule
-from chalicelib.events.consumers import TargetSender, deliver, distribute, sweep_events
+from chalicelib.events.consumers import deliver, distribute, send, sweep_events
 from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
 from chalicelib.events.sender import Sender, sender_of
 from chalicelib.events.sweep import CURSOR, SweepResult
@@ -188,6 +188,14 @@ class FakeSender:
         return DeliveryResult(204)
 
 
+def no_queue(_: str) -> None:
+    """No queue is listed."""
+
+
+def no_sender() -> None:
+    """There is no secret."""
+
+
 def event(kind: TargetKind, address: str = "", payload: str = "") -> Event:
     return Event("e", AT, AT, Target(kind, address), payload, "digest")
 
@@ -197,8 +205,8 @@ def test_a_url_gets_the_payload_or_the_id_as_json_under_the_id_of_the_event(
     payload: str, body: str
 ) -> None:
     sender = FakeSender()
-    deliver = TargetSender(lambda _: None, lambda: cast("Sender", sender))
-    assert deliver(event(TargetKind.URL, URL, payload)) == DeliveryResult(204)
+    posted = event(TargetKind.URL, URL, payload)
+    assert send(posted, no_queue, lambda: cast("Sender", sender)) == DeliveryResult(204)
     assert sender.posted == [(URL, "e", body.encode())]
 
 
@@ -212,22 +220,20 @@ def test_a_url_gets_the_payload_or_the_id_as_json_under_the_id_of_the_event(
 def test_without_a_secret_or_its_queue_nothing_is_sent(
     kind: TargetKind, address: str, said: str
 ) -> None:
-    assert TargetSender(lambda _: None, lambda: None)(event(kind, address)) == DeliveryResult(
-        error=said
-    )
+    assert send(event(kind, address), no_queue, no_sender) == DeliveryResult(error=said)
 
 
 def test_a_queue_gets_the_payload() -> None:
     queue = FakeQueue()
-    deliver = TargetSender({"orders": queue}.get, lambda: None)
-    assert deliver(event(TargetKind.QUEUE, "orders", '{"a":1}')) == DeliveryResult()
-    assert deliver(event(TargetKind.QUEUE, "orders")) == DeliveryResult()
+    for payload in ('{"a":1}', ""):
+        queued = event(TargetKind.QUEUE, "orders", payload)
+        assert send(queued, {"orders": queue}.get, no_sender) == DeliveryResult()
     assert queue.bodies == ['{"a":1}', '{"id": "e"}']
 
 
 def test_a_failed_queue_is_reported_briefly() -> None:
-    deliver = TargetSender(lambda _: FakeQueue(StorageRefusedError("x" * 1000)), lambda: None)
-    delivery = deliver(event(TargetKind.QUEUE, "orders"))
+    full = FakeQueue(StorageRefusedError("x" * 1000))
+    delivery = send(event(TargetKind.QUEUE, "orders"), lambda _: full, no_sender)
     assert delivery.error.startswith("the queue does not take it: xxx")
     assert len(delivery.error) == 200
     assert not delivery.is_final
@@ -240,10 +246,8 @@ def test_the_log_gets_the_payload(
     caplog: pytest.LogCaptureFixture, payload: str, printed: object
 ) -> None:
     with caplog.at_level(logging.INFO, logger=telemetry.log.name):
-        assert (
-            TargetSender(lambda _: None, lambda: None)(event(TargetKind.LOG, payload=payload))
-            == DeliveryResult()
-        )
+        logged = event(TargetKind.LOG, payload=payload)
+        assert send(logged, no_queue, no_sender) == DeliveryResult()
     [record] = caplog.records
     fields = vars(record)["fields"]
     assert (record.getMessage(), record.levelname) == ("event_logged", "INFO")
