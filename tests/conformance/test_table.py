@@ -31,12 +31,9 @@ def test_an_item_is_returned_as_it_was_put(table: Table) -> None:
     stored = item(
         "USER", text="x", empty="", number=-(10**30), list=["a", 1, []], map={"a": {"b": [2]}}
     )
+    assert table.get(KEY) is None
     table.write(Put(stored))
     assert table.get(KEY) == stored
-
-
-def test_a_key_without_an_item_returns_none(table: Table) -> None:
-    assert table.get(KEY) is None
 
 
 @pytest.mark.parametrize(
@@ -177,6 +174,7 @@ def test_reads_continue_after_a_page_of_one_megabyte(table: Table) -> None:
 
 
 def test_put_all_stores_more_than_a_batch_and_replaces(table: Table) -> None:
+    table.put_all([])
     table.put_all([item("VIEW#00", ttl=1)])
     table.put_all([item(f"VIEW#{n:02}", ttl=2) for n in range(60)])
     found = table.query("USER#a", limit=100)
@@ -187,11 +185,6 @@ def test_of_two_items_with_one_key_the_later_stays(table: Table) -> None:
     table.put_all([item("USER", n=1), item("VIEW#1"), item("USER", n=2)])
     assert table.get(KEY) == item("USER", n=2)
     assert table.count("USER#a", limit=9) == 2
-
-
-def test_put_all_of_nothing_does_nothing(table: Table) -> None:
-    table.put_all([])
-    assert table.count("USER#a", limit=9) == 0
 
 
 # updates

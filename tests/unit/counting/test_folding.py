@@ -284,15 +284,6 @@ def test_a_move_is_done_only_if_neither_summary_has_changed(
 # ---- what comes in between, and what fails
 
 
-def test_whatever_else_is_written_in_between_makes_a_fold_read_again(table: MemoryTable) -> None:
-    put_views(table, AT_NOON, AT_NOON + 1)
-    base = once(lambda: table.write(Update(keys.summary(BADGE), values={"base": 5, "version": 1})))
-    watched = FaultyTable(table, before_write=base)
-    assert fold_at(watched, AFTER_GRACE) == 2
-    assert len(watched.written) == 2
-    assert shown(table) == 5 + 2
-
-
 def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
     table: MemoryTable,
 ) -> None:
@@ -333,6 +324,3 @@ def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
     BadgeFold(counting(table, now), BADGE).postpone(MARK)
     place = keys.marker(BADGE, MARK)
     assert table.get(place) == place.item(badge=BADGE, ttl=int(ttl))
-
-
-# ---- any history

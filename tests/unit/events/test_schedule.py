@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from chalicelib.events.event import Event, Leases, Status, batch, batches, key, message
+from chalicelib.events.event import Event, Leases, Status, batch, key, message
 from chalicelib.events.schedule import (
     DIRECT_SECONDS,
     PAGE,
@@ -22,7 +22,6 @@ from chalicelib.events.schedule import (
     read,
     read_page,
 )
-from chalicelib.events.sweep import AHEAD_SECONDS
 from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key, Value
@@ -51,10 +50,6 @@ def test_an_event_that_is_due_soon_is_enqueued_immediately(
     queue = FakeQueue()
     accept(an_event(at=AT + ahead), table, queue, AT)
     assert queue.bodies == bodies
-
-
-def test_an_event_is_in_the_index_long_before_its_sweep() -> None:
-    assert DIRECT_SECONDS >= AHEAD_SECONDS + 60
 
 
 def test_an_accepted_event_is_stored_as_it_was_requested_and_indexed_at_its_time(
@@ -174,12 +169,6 @@ def test_a_concurrent_claim_or_delivery_prevents_a_cancellation(
 
     with pytest.raises(TooLateError, match=said):
         cancel(FaultyTable(table, before_write=overtake), Leases(), "e", AT)
-
-
-def test_events_spread_over_all_shards() -> None:
-    found = {batch(Status.ACTIVE, f"event {n}") for n in range(200)}
-    assert found == set(batches(Status.ACTIVE))
-    assert len(found) == 8
 
 
 # ---- lists
