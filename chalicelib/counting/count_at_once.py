@@ -128,13 +128,10 @@ def _write(  # noqa: PLR0913, PLR0917  the parts of a transaction
 
 def _mark(views: Sequence[View], now: Seconds, retention: WholeSeconds) -> list[Write]:
     if not views[0].unmarked:
-        return [_put_seen(view, int(now) + retention) for view in views]
+        ttl = int(now) + retention
+        seen = (keys.seen(view.ulid).item(badge=view.badge_id, ttl=ttl) for view in views)
+        return [Put(item, condition=attr("SK").missing()) for item in seen]
     minute_end = (int(now) // 60 + 1) * 60
     key = keys.seen(f"{earliest(minute_end * 1000)}#{views[0].badge_id}")
     values: Item = {"badge": views[0].badge_id, "ttl": minute_end + TALLY_SECONDS}
     return [Update(key, values=values, add={"views": len(views)})] if views[0].hot else []
-
-
-def _put_seen(view: View, ttl: WholeSeconds) -> Put:
-    item = keys.seen(view.ulid).item(badge=view.badge_id, ttl=ttl)
-    return Put(item, condition=attr("SK").missing())

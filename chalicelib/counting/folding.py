@@ -119,7 +119,8 @@ class BadgeFold:
             views = [at for at in views if at < upto] + self._read(upto, upto)
         if not views:
             return upto, []
-        end = _find_end(hour_of(views[0]).day)
+        following = datetime.fromisoformat(hour_of(views[0]).day) + timedelta(days=1)
+        end = to_milliseconds(following.replace(tzinfo=UTC).timestamp()) - 1
         return min(upto, end), [at for at in views if at <= end]
 
     def _make_writes(  # noqa: PLR0913, PLR0917  the parts of a fold
@@ -161,9 +162,3 @@ class BadgeFold:
             limit=limit,
         )
         return [milliseconds(text(item, "SK").removeprefix(keys.VIEW)) for item in items]
-
-
-def _find_end(day: str) -> Milliseconds:
-    """Return the last millisecond of a day (UTC)."""
-    following = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
-    return to_milliseconds(following.timestamp()) - 1

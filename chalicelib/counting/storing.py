@@ -56,7 +56,11 @@ def _put_young(counting: Counting, views: Sequence[tuple[View, Milliseconds]]) -
     failures = _put(table, markers)
     if failures:
         views = [(view, at) for view, at in views if view not in failures]
-    return failures | _put(table, [(view, _item(view, at, windows)) for view, at in views])
+    items = [
+        (view, keys.view(view.badge_id, view.ulid).item(ttl=windows.view_ttl(at)))
+        for view, at in views
+    ]
+    return failures | _put(table, items)
 
 
 def _put(table: Table, items: Sequence[tuple[View, Item]]) -> Failures:
@@ -86,7 +90,3 @@ def _count(counting: Counting, views: Sequence[View]) -> Failures:
 def _marker(view: View, taken_at: Milliseconds, windows: Windows) -> Item:
     mark = windows.mark(taken_at)
     return marker_item(view.badge_id, mark, windows.marker_ttl(mark))
-
-
-def _item(view: View, taken_at: Milliseconds, windows: Windows) -> Item:
-    return keys.view(view.badge_id, view.ulid).item(ttl=windows.view_ttl(taken_at))

@@ -34,7 +34,7 @@ from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import ConditionFailedError, Update
 from chalicelib.ulids import new_ulid
-from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 DELIVERY_SECONDS = 20
 """The longest time of a delivery, with room. No delivery begins with less left of its lease."""
@@ -136,7 +136,7 @@ class EventDelivery:
         ended = event.attempts[-1].ended
         if not result.error:
             if self._end(event, Status.SUCCESS, ended):
-                lateness = _seconds(ended - event.at)
+                lateness = max(0, round((ended - event.at) / 1000))
                 telemetry.count(events_delivered=1, event_lateness_seconds=lateness)
         elif result.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
@@ -209,7 +209,3 @@ def redrive(table: Table, queue: Queue, event: Event, now: Milliseconds) -> bool
         return False
     enqueue_soon([replace(event, next_at=now)], queue, now)
     return True
-
-
-def _seconds(milliseconds: Milliseconds) -> WholeSeconds:
-    return max(0, round(milliseconds / 1000))

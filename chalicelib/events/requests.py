@@ -194,7 +194,10 @@ def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> Event
     """Read `POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
     asked = EventBody(body)
     event_id, at = asked.event_id or new_ulid(now), _when(asked, now)
-    target = _check_queue(asked.target, queues)
+    target = asked.target
+    if target.kind is TargetKind.QUEUE and target.address not in queues:
+        listed = ", ".join(sorted(queues)) or "none"
+        raise BadRequestError(f"target: no queue {target.address[:30]!r}; there are {listed}")
     request = _digest(_json(asked.given))
     return Event(event_id, at, now, target, asked.payload, request, next_at=at)
 
@@ -218,14 +221,6 @@ def _when(asked: EventBody, now: Milliseconds) -> Milliseconds:
         raise BadRequestError("give one of at and delay")
     _check_ahead(at, now, name)
     return at
-
-
-def _check_queue(target: Target, queues: Collection[str]) -> Target:
-    """Return a target. Raises `BadRequestError` for a queue that the operator has not listed."""
-    if target.kind is TargetKind.QUEUE and target.address not in queues:
-        listed = ", ".join(sorted(queues)) or "none"
-        raise BadRequestError(f"target: no queue {target.address[:30]!r}; there are {listed}")
-    return target
 
 
 def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> Event:

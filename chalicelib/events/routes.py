@@ -33,8 +33,6 @@ else:
     serializers = lazy("chalicelib.events.serializers")
     webhooks = lazy("chalicelib.outgoing.webhooks")
 
-LABEL = "event"
-
 
 class EventResources(Resources, Protocol):
     """The resources of the routes and the consumers of events."""
@@ -143,8 +141,8 @@ def get_event_badge(request: Request, resources: EventResources) -> Response:
 
 def _draw_failure(failure: Exception) -> Badge:
     if isinstance(failure, NotFoundError):
-        return Badge.error(LABEL, "no such event")
-    return Badge.error(LABEL, explain(failure))
+        return Badge.error(serializers.LABEL, "no such event")
+    return Badge.error(serializers.LABEL, explain(failure))
 
 
 def _schedule(

@@ -83,12 +83,11 @@ class Signer:
         return {
             "webhook-id": webhook_id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(_sign(key, signed) for key in self._keys),
+            "webhook-signature": " ".join(
+                "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+                for key in self._keys
+            ),
         }
-
-
-def _sign(key: bytes, signed: bytes) -> str:
-    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 
 def _decode_secret(number: int, secret: str) -> bytes:

@@ -68,16 +68,12 @@ def countdown(milliseconds: Milliseconds) -> str:
 
 def _describe_active(event: Event, now: Milliseconds) -> tuple[str, str]:
     left = max(event.at, event.next_at) - now
-    if _has_failed_attempt(event):
+    tries = event.tries - event.round  # since the last redrive
+    if tries > 0 and any(attempt.error for attempt in event.attempts[-tries:]):
         return f"{WARNING} failing, retry {countdown(left)}", WARNING_COLOR
     if left <= -1000 * LATE_SECONDS:
         return f"{WARNING} late by {_duration(-left // 1000)}", WARNING_COLOR
     return countdown(left), WAITING_COLOR
-
-
-def _has_failed_attempt(event: Event) -> bool:
-    tries = event.tries - event.round
-    return tries > 0 and any(attempt.error for attempt in event.attempts[-tries:])
 
 
 def _duration(seconds: WholeSeconds) -> str:

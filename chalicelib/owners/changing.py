@@ -138,7 +138,9 @@ class _Request:
             )
         yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.unchanged)
         if name not in owned.names:
-            unused = _read_unused(self.table, name)
+            if self.table.get(keys.owner(name)) is not None:
+                raise taken_error(name)
+            unused = read_unviewed(self.table, name)
             values = {**begin_life(self.table, unused, self.now), "alias": owned.badge_id}
             yield unused.update(self.now, values, remove=("deleted",))
             yield Check(keys.owner(name), attr("SK").missing())
@@ -152,13 +154,6 @@ def _check_new(before: Milestones, wanted: Sequence[Milestone], shown: int) -> N
                 f"milestones: the badge has {shown} views with its base, so {one.count} is reached:"
                 " give a higher count"
             )
-
-
-def _read_unused(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id without views and owner. Raises `TakenError`."""
-    if table.get(keys.owner(badge_id)) is not None:
-        raise taken_error(badge_id)
-    return read_unviewed(table, badge_id)
 
 
 def hand_over(

@@ -170,7 +170,9 @@ class Ledger:
         there = {key: item for key, item in standing.items() if item is not None}
         for side in _list_sides(posting):
             if side.key in there and not side.allows(there[side.key]):
-                return self._make_refusal(posting, side, number(there[side.key], "balance"))
+                balance = number(there[side.key], "balance")
+                result = PostingResult(self._make_entry(posting), side.outcome, balance)
+                return result, (_put_nonce(result), Check(side.key, side.impossible))
         return self._make_attempt(posting, max(text(item, "last") for item in there.values()))
 
     def _make_attempt(self, posting: Posting, last: str = "") -> Attempt:
@@ -182,10 +184,6 @@ class Ledger:
             *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
             *(side.update(entry.entry_id) for side in _list_sides(posting)),
         )
-
-    def _make_refusal(self, posting: Posting, side: _Side, balance: int) -> Attempt:
-        result = PostingResult(self._make_entry(posting), side.outcome, balance)
-        return result, (_put_nonce(result), Check(side.key, condition=side.impossible))
 
     def _make_entry(self, posting: Posting, last: str = "") -> Entry:
         now = self.clock()
@@ -253,14 +251,10 @@ def read_journal(
     """
     if cursor and ID.fullmatch(cursor) is None:
         raise BadRequestError("cursor: give the one of the page before")
-    last = _before(cursor) if cursor else AFTER_EVERY_ID
+    # The text before a cursor is after every lower id, because all have one length.
+    last = cursor[:-1] + chr(ord(cursor[-1]) - 1) if cursor else AFTER_EVERY_ID
     found = table.query(
         PARTITION + wallet_id, first=ENTRY, last=ENTRY + last, descending=True, limit=size
     )
     entries = [Entry.of(item) for item in found]
     return entries, entries[-1].entry_id if len(entries) == size else ""
-
-
-def _before(entry_id: str) -> str:
-    """Return a text that sorts before an id and after every lower one: all have one length."""
-    return entry_id[:-1] + chr(ord(entry_id[-1]) - 1)

@@ -31,7 +31,6 @@ else:
     serializers = lazy("chalicelib.wallets.serializers")
     wallet = lazy("chalicelib.wallets.wallet")
 
-LABEL = "balance"
 NO_BADGE = "no such badge"
 
 
@@ -101,12 +100,14 @@ def get_wallet_badge(request: Request, resources: Resources) -> Response:
     look = Look(request.query)
     found = wallet.read(resources.table, request.path_parameters["wallet_id"])
     if not found.is_public:
-        return respond(Badge.error(LABEL, NO_BADGE), request)
+        return respond(Badge.error(serializers.LABEL, NO_BADGE), request)
     return respond(serializers.badge(found, look), request)
 
 
 def _draw_failure(failure: Exception) -> Badge:
-    return Badge.error(LABEL, NO_BADGE if isinstance(failure, NotFoundError) else explain(failure))
+    return Badge.error(
+        serializers.LABEL, NO_BADGE if isinstance(failure, NotFoundError) else explain(failure)
+    )
 
 
 def _post(posting: wallet.Posting, resources: Resources) -> None:
