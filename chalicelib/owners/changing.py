@@ -1,6 +1,9 @@
 """The changes of a badge: its base, reset, freeze, its names, its hand-over and its deletion.
 
-A deleted badge leaves tombstones under its names.
+An id has lives. A reset, a delete, and a rename onto an id end one life and begin the next. The end
+of a life sets the watermark and `reset` of the id to one time, later than every view that was taken
+before. So a view belongs to the life of its id at the time in its ULID, whenever its message is
+delivered. A deleted badge leaves tombstones under its names.
 """
 
 from __future__ import annotations
@@ -9,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from chalicelib.counting import keys, milestones
+from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext, Milestones, Reached
-from chalicelib.counting.summary import Summary, read
+from chalicelib.counting.summary import Summary, hour_of, read
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.owners.claiming import move_key, replace_owner
@@ -23,20 +26,31 @@ from chalicelib.owners.finding import (
     change_again,
     deleted_error,
     is_same,
+    keys_of_traffic,
+    read_unviewed,
     reread,
     taken_error,
     unclaimed_error,
     write_again,
     wrong_secret_error,
 )
-from chalicelib.owners.lives import begin_life, delete_days, keys_of_traffic, read_unviewed
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Value, number
+from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Update, Write
-from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
+from chalicelib.storage.writes import (
+    MAX_TRANSACTION_WRITES,
+    Check,
+    ConditionFailedError,
+    Delete,
+    Update,
+    Write,
+)
+from chalicelib.ulids import TIMES, latest, milliseconds
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
+APART_MILLISECONDS = 1_000
+"""A life ends at least this long after the earlier watermark, so that two ends differ."""
 TOMBSTONE_SECONDS = 7 * 86_400
 """A tombstone outlives the last view by this time, because TTL removes items in any order."""
 LAST_MONTHS = 70
@@ -250,3 +264,50 @@ def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds
         with suppress(ConditionFailedError):  # a new life has begun
             if not summary.count:
                 table.write(summary.update(now, {"ttl": ttl}))
+
+
+def begin_life(
+    table: Table, summary: Summary, now: Seconds, aliases: Iterable[str] = ()
+) -> dict[str, Value]:
+    """Return the attributes that begin a life, later than all views of the life before it.
+
+    Views are stored under the id and its aliases. Raises `StorageError`.
+    """
+    clock = to_milliseconds(now) + badge_count.AHEAD_MILLISECONDS
+    newest = max(_read_newest(table, name) for name in (summary.badge_id, *aliases))
+    at = max(clock, summary.watermark + APART_MILLISECONDS, newest + 1)
+    return {"count": 0, "watermark": at, "reset": at}
+
+
+def _read_newest(table: Table, badge_id: str) -> Milliseconds:
+    """Return the time of the newest view under an id, or 0."""
+    page = table.query(
+        keys.partition(badge_id),
+        first=keys.VIEW,
+        last=keys.VIEW + latest(TIMES[-1]),
+        limit=1,
+        attributes=("SK",),
+        descending=True,
+    )
+    return milliseconds(text(page[0], "SK").removeprefix(keys.VIEW)) if page else 0
+
+
+def delete_days(table: Table, summary: Summary) -> None:
+    """Delete the days of earlier lives of an id, but none that a fold has begun again meanwhile.
+
+    Raises `StorageError`; calling it again deletes the others.
+    """
+    earlier = attr("reset").missing() | (attr("reset") < summary.reset)
+    while True:
+        days = table.query(
+            keys.partition(summary.badge_id),
+            first=keys.DAY,
+            last=keys.DAY + hour_of(summary.reset).day,
+            limit=MAX_TRANSACTION_WRITES,
+            attributes=("PK", "SK", "reset"),
+        )
+        old = [Delete(key_of(day), earlier) for day in days if number(day, "reset") < summary.reset]
+        if not old:
+            return
+        with suppress(ConditionFailedError):
+            table.write(*old)

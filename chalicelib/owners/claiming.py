@@ -14,8 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
-from chalicelib.owners.finding import OwnedBadge, is_same, look_up, taken_error, write_again
-from chalicelib.owners.lives import read_unviewed
+from chalicelib.owners.finding import (
+    OwnedBadge,
+    is_same,
+    look_up,
+    read_unviewed,
+    taken_error,
+    write_again,
+)
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Value, text
 from chalicelib.storage.ports import Table

@@ -20,7 +20,7 @@ from chalicelib.http.errors import ClientError, UnauthorizedError
 from chalicelib.http.tokens import digest
 from chalicelib.storage.conditions import Condition, unchanged
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, Value, number, text
+from chalicelib.storage.items import Item, Key, Value, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError
 from chalicelib.units import WholeSeconds, to_iso8601
@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 
 MAX_NAMES = 20
 """The maximum number of names of a badge, with its earlier names."""
+MAX_MONTHS = 12 * 1_000
+"""More months of GitHub's numbers than a badge has."""
 TRIES = 10
 """A try fails if another write changed the badge."""
 OPERATOR = "operator"
@@ -290,3 +292,27 @@ def change_again(
         return change(found, _read_summary(table, found))
 
     return write_again(owned.badge_id, write)
+
+
+def keys_of_traffic(table: Table, badge_id: str) -> list[Key]:
+    """Return the keys of GitHub's numbers, the oldest month first. Raises `StorageError`."""
+    months = table.query(
+        keys.partition(badge_id),
+        first=keys.TRAFFIC,
+        last=keys.VIEW,
+        limit=MAX_MONTHS,
+        attributes=("PK", "SK"),
+    )
+    return [key_of(month) for month in months]
+
+
+def read_unviewed(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id without views and GitHub's numbers, of no other badge.
+
+    Raises `TakenError`.
+    """
+    summary = read(table, badge_id)
+    is_set = summary.alias or summary.count or summary.base
+    if is_set or badge_count.read(table, badge_id).live or keys_of_traffic(table, badge_id):
+        raise taken_error(badge_id)
+    return summary
