@@ -1,7 +1,7 @@
 """The delivery of an event: a worker claims it, attempts it, and writes the result.
 
 A claim is a conditional write on the number of attempts, so only one of two workers can claim an
-event. No other worker delivers while the claim is held (`claims`), and a worker whose claim is
+event. No other worker delivers while the claim is held (`Claims`), and a worker whose claim is
 about to end does not begin. So no two workers deliver an event at the same time, and an event
 whose worker died is claimed again. If anything fails, the event stays active and in the index,
 where the sweep finds it.

@@ -34,7 +34,6 @@ from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import ReachedError
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -170,17 +169,11 @@ def test_views_that_are_counted_at_once_reach_milestones(world: World, number: i
     views = world.hot(number)
     assert world.count(*views) == number
     assert world.count(*views) == 0
-    assert read(world.table, BADGE).count == number
+    following = number + 1 if number < MAX_MILESTONES else 0
+    summary = read(world.table, BADGE)
+    assert (summary.count, summary.milestone) == (number, following)
     assert world.sent() == [*range(1, min(number, MAX_MILESTONES) + 1)]
     assert sorted(world.queued()) == sorted(event.event_id for event in world.events())
-
-
-def test_counts_at_once_go_on_to_the_next_milestone(world: World) -> None:
-    """The first of them makes the badge hot."""
-    world.set(1, 2, 3)
-    for following in (2, 3, 0):
-        world.count(*world.hot(1))
-        assert read(world.table, BADGE).milestone == following
 
 
 def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
@@ -240,13 +233,6 @@ def test_of_two_concurrent_writes_one_reaches_a_milestone(
     raced = FaultyTable(world.table, before_write=once(world.fold))
     act(world, raced)
     assert (world.sent(), len(world.queued())) == ([3], 1)
-
-
-def test_an_event_that_the_queue_refuses_is_left_to_the_sweep(world: World) -> None:
-    world.set(3)
-    world.take(3)
-    world.queue.failure = UnavailableError("down")
-    assert (world.fold(), world.sent(), world.queued()) == (3, [3], [])
 
 
 def test_without_webhooks_a_milestone_waits_for_the_next_count(world: World) -> None:
@@ -407,10 +393,3 @@ def test_an_owner_waits_for_a_slot_to_resolve_names(world: World) -> None:
         refused = world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]})
     assert refused.refusal == (400, "bad_request")
     assert world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]}).status == 200
-
-
-@pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://[", "ftp://example.com/"])
-def test_a_url_that_may_not_be_called_is_refused(world: World, url: str) -> None:
-    refused = world.api("PATCH", {"milestones": [{"count": 5, "url": url}]})
-    assert refused.refusal == (400, "bad_request")
-    assert world.state().milestones == ()
