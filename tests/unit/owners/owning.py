@@ -13,6 +13,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
+from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, WINDOWS, store
 
 AHEAD = 5_000
@@ -74,3 +75,22 @@ def items(table: Table, badge_id: str = BADGE) -> list[Item]:
 def put_day(table: Table, day: str, **attributes: Value) -> None:
     """Put a finished day of the badge."""
     table.put_all([keys.day(BADGE, day).item(**attributes)])
+
+
+def deleted_meanwhile(table: Table, owned: OwnedBadge, *, is_claimed: bool) -> FaultyTable:
+    """Return a table in which a badge is deleted before the next write, and perhaps claimed."""
+
+    def act() -> None:
+        delete(table, owned)
+        if is_claimed:
+            claim(table, base=3)
+
+    return FaultyTable(table, before_write=once(act))
+
+
+def renamed_meanwhile(table: Table, owned: OwnedBadge, step: str) -> FaultyTable:
+    """Return a table in which a badge is renamed to `mona` before a write, or the second read."""
+    raced = FaultyTable(table)
+    other = once(lambda: change(table, owned, name="mona"), after=int(step == "before_read"))
+    setattr(raced, step, other)
+    return raced

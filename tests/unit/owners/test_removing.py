@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,10 +14,8 @@ from chalicelib.owners import changing, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import NotClaimedError, NotFoldedError, OwnedBadge
 from chalicelib.owners.removing import Hours, parse_hour
-from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Update, Write
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, WINDOWS, days, fold, put_summary, put_views, shown, store, view
@@ -178,14 +175,6 @@ def test_a_reader_of_the_summary_before_begins_again(table: Table) -> None:
     overtaken = FaultyTable(table, before_read=act)
     found = history.read(overtaken, BADGE, Span(4), NOW.timestamp())
     assert found.total == shown(table) == 14
-
-
-def test_a_removal_that_is_always_overtaken_gives_up(table: Table) -> None:
-    def overtake(_: Sequence[Write]) -> None:
-        table.write(Update(keys.summary(BADGE), add={"version": 1}))
-
-    with pytest.raises(UnavailableError):
-        remove(FaultyTable(table, before_write=overtake), "2026-11-21T07", "2026-11-21T08")
 
 
 @pytest.mark.parametrize(
