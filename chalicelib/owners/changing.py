@@ -17,23 +17,9 @@ from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext,
 from chalicelib.counting.summary import Summary, hour_of, read
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
+from chalicelib.owners import finding
 from chalicelib.owners.claiming import move_key, replace_owner
-from chalicelib.owners.finding import (
-    MAX_NAMES,
-    OwnedBadge,
-    ReachedError,
-    TakenError,
-    change_again,
-    deleted_error,
-    is_same,
-    keys_of_traffic,
-    read_unviewed,
-    reread,
-    taken_error,
-    unclaimed_error,
-    write_again,
-    wrong_secret_error,
-)
+from chalicelib.owners.finding import MAX_NAMES, OwnedBadge, is_same
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Value, key_of, number, text
@@ -80,7 +66,7 @@ def change(
     Without `webhooks`, milestones that the badge reaches are left to its next count. Raises
     `OwnerError` and `StorageError`.
     """
-    reached = change_again(table, owned, _Request(table, wanted, now, webhooks).write)
+    reached = finding.change_again(table, owned, _Request(table, wanted, now, webhooks).write)
     milestones.enqueue(reached, webhooks)
     if wanted.reset:
         with suppress(StorageError):  # no reader sees the days of an earlier life
@@ -147,14 +133,14 @@ class _Request:
             return
         names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
         if len({*owned.names, name}) > MAX_NAMES:
-            raise TakenError(
+            raise finding.TakenError(
                 f"a badge can have {MAX_NAMES} names, with its earlier names; use one of those"
             )
         yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.unchanged)
         if name not in owned.names:
             if self.table.get(keys.owner(name)) is not None:
-                raise taken_error(name)
-            unused = read_unviewed(self.table, name)
+                raise finding.taken_error(name)
+            unused = finding.read_unviewed(self.table, name)
             values = {**begin_life(self.table, unused, self.now), "alias": owned.badge_id}
             yield unused.update(self.now, values, remove=("deleted",))
             yield Check(keys.owner(name), attr("SK").missing())
@@ -164,7 +150,7 @@ def _check_new(before: Milestones, wanted: Sequence[Milestone], shown: int) -> N
     known = {one.count for one in before.milestones}
     for one in wanted:
         if one.count <= shown and one.count not in known:
-            raise ReachedError(
+            raise finding.ReachedError(
                 f"milestones: the badge has {shown} views with its base, so {one.count} is reached:"
                 " give a higher count"
             )
@@ -183,13 +169,17 @@ def hand_over(
 
     def prepare(owned: OwnedBadge) -> Iterable[Write]:
         if not owned.is_claimed:
-            raise deleted_error(badge_id) if owned.deleted else unclaimed_error(badge_id)
+            raise (
+                finding.deleted_error(badge_id)
+                if owned.deleted
+                else finding.unclaimed_error(badge_id)
+            )
         holds = is_same(owned.digest, own_digest)
         held = is_same(owned.previous, own_digest)
         if is_same(owned.digest, new_digest) and (holds or held):
             return ()
         if not holds:
-            raise wrong_secret_error()
+            raise finding.wrong_secret_error()
         return _prepare_hand_over(table, owned, new_digest, now)
 
     return replace_owner(table, badge_id, prepare)
@@ -217,11 +207,16 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
     A tombstone with the time of the deletion stays for `retention` and a week. Raises `OwnerError`
     and `StorageError`.
     """
-    _bury(table, write_again(owned.badge_id, lambda: _delete(table, owned, now)), now, retention)
+    _bury(
+        table,
+        finding.write_again(owned.badge_id, lambda: _delete(table, owned, now)),
+        now,
+        retention,
+    )
 
 
 def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
-    owned = reread(table, owned)
+    owned = finding.reread(table, owned)
     if not owned.deleted:
         digest, names = owned.tombstone_digest, sorted({*owned.names})
         table.write(
@@ -247,7 +242,7 @@ def _prepare_traffic(table: Table, owned: OwnedBadge) -> list[Delete]:
 
     The summary was read before, and whoever stores numbers writes it too. So none are left.
     """
-    months = [Delete(key) for key in keys_of_traffic(table, owned.badge_id)]
+    months = [Delete(key) for key in finding.keys_of_traffic(table, owned.badge_id)]
     while months[LAST_MONTHS:]:
         table.write(*months[:LAST_MONTHS])
         months = months[LAST_MONTHS:]

@@ -26,18 +26,7 @@ from chalicelib.storage.writes import Check, ConditionFailedError, Put, Update, 
 from chalicelib.ulids import from_number, to_number
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.wallet import (
-    ENTRY,
-    ID,
-    MAX_BALANCE,
-    PARTITION,
-    Entry,
-    Posting,
-    PostingError,
-    PostingOutcome,
-    PostingResult,
-    UnknownWalletError,
-)
+from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting, PostingOutcome, PostingResult
 
 PAGE = 50
 """Entries of one page of a journal."""
@@ -58,20 +47,20 @@ STEP_BITS = 60
 """Random bits of the step after an id of a clock ahead; a millisecond has room for 2^20 steps."""
 
 
-class SameWalletError(PostingError):
+class SameWalletError(wallets.PostingError):
     """A wallet can't transfer to itself."""
 
     code = "same_wallet"
 
 
-class NonceReusedError(PostingError):
+class NonceReusedError(wallets.PostingError):
     """The wallet has used the nonce for another posting."""
 
     status = 422
     code = "nonce_reused"
 
 
-class RefusedError(PostingError):
+class RefusedError(wallets.PostingError):
     """The posting was impossible; every retry with its nonce gets the same result.
 
     The error has the balance of the asker's wallet, never that of a transfer's target.
@@ -166,7 +155,9 @@ class Ledger:
         """
         for key, item in standing.items():
             if item is None:
-                raise UnknownWalletError(wallets.unknown(key.pk.removeprefix(PARTITION)))
+                raise wallets.UnknownWalletError(
+                    wallets.unknown(key.pk.removeprefix(wallets.PARTITION))
+                )
         there = {key: item for key, item in standing.items() if item is not None}
         for side in _list_sides(posting):
             if side.key in there and not side.allows(there[side.key]):
@@ -249,12 +240,16 @@ def read_journal(
     A cursor is the id of the last entry of the page before. New entries have higher ids than all
     that were read, so a reader misses no entry and sees none twice.
     """
-    if cursor and ID.fullmatch(cursor) is None:
+    if cursor and wallets.ID.fullmatch(cursor) is None:
         raise BadRequestError("cursor: give the one of the page before")
     # The text before a cursor is after every lower id, because all have one length.
     last = cursor[:-1] + chr(ord(cursor[-1]) - 1) if cursor else AFTER_EVERY_ID
     found = table.query(
-        PARTITION + wallet_id, first=ENTRY, last=ENTRY + last, descending=True, limit=size
+        wallets.PARTITION + wallet_id,
+        first=wallets.ENTRY,
+        last=wallets.ENTRY + last,
+        descending=True,
+        limit=size,
     )
     entries = [Entry.of(item) for item in found]
     return entries, entries[-1].entry_id if len(entries) == size else ""
