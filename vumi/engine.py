@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from chalicelib.counting import keys
+from chalicelib.events.sender import sender_of
 from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.events.webhooks.sender import sender_of
-from chalicelib.history.top import Top
+from chalicelib.history.routes import Top
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits, Room
 from chalicelib.outgoing.fetching import fetcher_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from chalicelib import telemetry
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from chalicelib.settings import Settings, SettingsError
 from vumi.errors import ReportedError
 from vumi.storage import archive
@@ -119,7 +119,7 @@ def prepare_secret(settings: Settings, folder: Path) -> Settings:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / SECRETS
     if not path.exists():
-        _write_secret(path, signing.new_secret())
+        _write_secret(path, sender.new_secret())
     return replace(settings, webhook_secrets=(_read_secret(path),))
 
 
@@ -139,7 +139,7 @@ def _read_secret(path: Path) -> str:
     """Return the secret in the file. Raises `SettingsError` if it has none."""
     try:
         secret = json.loads(path.read_text())["webhook_secret"]
-        signing.Signer([secret])
+        sender.Signer([secret])
     except (AttributeError, KeyError, TypeError, ValueError):
         raise SettingsError(
             f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new"

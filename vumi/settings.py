@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     import difflib
     import tomllib
 
-    from chalicelib.events.webhooks import sender
+    from chalicelib.events import sender
     from chalicelib.owners import places
 else:
     difflib, tomllib = lazy("difflib"), lazy("tomllib")
-    sender = lazy("chalicelib.events.webhooks.sender")
+    sender = lazy("chalicelib.events.sender")
     places = lazy("chalicelib.owners.places")
 
 DEFAULTS = {"RETENTION_SECONDS": "3600"}

@@ -15,7 +15,7 @@ from chalicelib.counting.bans import Ban
 from chalicelib.counting.summary import read
 from chalicelib.history import history
 from chalicelib.history.buckets import Span
-from chalicelib.owners import changing, claiming, deleting, finding, removing
+from chalicelib.owners import changing, claiming, finding, removing
 from chalicelib.owners.bans import find as find_ban
 from chalicelib.owners.bans import parse_reason, to_json
 from chalicelib.owners.changing import BadgeChange
@@ -222,7 +222,7 @@ def delete(
         now = installation.view_clock()
         opened = reopen(installation.table, owned, now)
         before = finding.describe_for_log(installation.table, opened)
-        deleting.delete(installation.table, opened, now, retention)
+        changing.delete(installation.table, opened, now, retention)
         log_change(owned.names[-1], before)
     click.echo(f"deleted: {', '.join(badge_ids)}")
 
@@ -250,10 +250,10 @@ def claim(installation: Installation, badge_id: str, digest: str) -> None:
     An earlier secret of the badge is void. The badge may be new.
     """
     before = _describe(installation, badge_id)
-    claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
+    own = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
     log_change(badge_id, before)
-    secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
-    fields = {"id": badge_id, "secret": claimed.secret or None}
+    secret = f"; its secret, shown only once: {own}" if own else ""
+    fields = {"id": badge_id, "secret": own or None}
     print_result(f"{badge_id} has a new owner{secret}", fields)
 
 

@@ -19,8 +19,7 @@ import click
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from chalicelib.wallets.ledger import unknown
-from chalicelib.wallets.wallet import ID, PARTITION, Entry
+from chalicelib.wallets.wallet import ID, PARTITION, Entry, unknown
 from vumi.cli.options import Parsed, examples, on_installation
 from vumi.cli.output import as_json, print_json, wants_json
 from vumi.errors import ReportedError

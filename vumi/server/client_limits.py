@@ -23,6 +23,7 @@ MAX_CLIENTS = 10_000
 REFUSAL_SECONDS = 0.01
 """The shortest time between two refusals that a client gets."""
 MAX_REFUSAL_DELAY_SECONDS = 2.0
+"""The longest delay. In it the refusals of all connections of a client come one after another."""
 IPV6_SHARES = {8: 1, 7: 2, 6: 4}
 """The shares of networks by the bytes of their prefixes.
 

@@ -39,7 +39,5 @@ def _compare(comparison: Comparison, item: Item) -> bool:
     found, value = item.get(comparison.name), comparison.value
     if comparison.operator == "=":
         return found == value
-    if comparison.operator == "<>":
-        return found != value
     in_order = type(found) is type(value) and isinstance(found, str | int)
     return in_order and ORDERS[comparison.operator](found, value)

@@ -14,10 +14,9 @@ from functools import partial
 
 from chalicelib import telemetry
 from chalicelib.counting import milestones
-from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
-from chalicelib.events.event import DeliveryResult, Event, event_id_in
-from chalicelib.events.resources import EventResources
+from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, event_id_in
+from chalicelib.events.routes import EventResources
 from chalicelib.events.sweep import group_in
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from chalicelib.settings import Settings, SettingsError
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from vumi.folder import (
@@ -148,7 +148,7 @@ def test_of_other_files_in_the_folder_the_token_of_the_first_start_is_noted(fold
     ]
 
 
-SECRET = signing.new_secret()
+SECRET = sender.new_secret()
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -166,7 +166,7 @@ def test_the_first_start_generates_a_secret_that_only_the_owner_can_read(tmp_pat
     assert [*path.parent.iterdir()] == [path]
     [secret] = prepared.webhook_secrets
     assert json.loads(path.read_text()) == {"webhook_secret": secret}
-    signing.Signer([secret])
+    sender.Signer([secret])
     assert prepared == Settings(view_window_seconds=7, webhook_secrets=(secret,))
 
 

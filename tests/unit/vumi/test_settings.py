@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from chalicelib.limits import Action
 from chalicelib.settings import Settings, SettingsError
 from simulation.logs import logged_events
@@ -271,7 +271,7 @@ def test_a_file_of_secrets_with_rights_of_all_users_is_logged(
     path.chmod(mode)
     given(path, "PORT = 1").warn()
     assert logged_events(caplog) == [], "it has no secret"
-    given(path, f'WEBHOOK_SECRETS = ["{signing.new_secret()}"]').warn()
+    given(path, f'WEBHOOK_SECRETS = ["{sender.new_secret()}"]').warn()
     fields = {"file": str(path), "mode": f"{mode:o}", "fix": f"chmod o= {path}"}
     expected = (logging.WARNING, "settings_file_not_private", fields)
     assert logged_events(caplog) == [expected] * logged

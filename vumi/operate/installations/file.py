@@ -18,17 +18,16 @@ from pathlib import Path
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.archive import ArchiveObject, EntryRemoval
+from chalicelib.wallets.archive import EntryRemoval, make_object
 from chalicelib.wallets.wallet import ENTRY
 from vumi.engine import VIEWS_QUEUE
 from vumi.errors import ReportedError
@@ -100,8 +99,7 @@ class FileSource:
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
                 continue
-            waiting = ArchiveObject.of_entries([removal])
-            yield waiting.name, waiting.body
+            yield make_object([removal])
 
     def _queued_events(self) -> Iterator[tuple[str, str]]:
         queues = len(EVENT_QUEUE), EVENT_QUEUE

@@ -14,7 +14,7 @@ from moto import mock_aws
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.items import Item
-from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
 from simulation.aws_table import create_table
 from tests.unit.vumi.commands import Vumi
 from tests.unit.vumi.operate.check.test_check import break_page
@@ -108,7 +108,7 @@ def table() -> Iterator[DynamoTable]:
         client = aws_client("dynamodb")
         create_table(client, OUTPUTS["TableName"])
         table = DynamoTable(client, OUTPUTS["TableName"])
-        opening.open_wallet(table, "u-1", 1)
+        wallets.open_wallet(table, "u-1", 1)
         yield table
         client.close()
 

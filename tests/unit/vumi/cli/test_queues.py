@@ -15,13 +15,11 @@ from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.counting import keys
 from chalicelib.counting.folding import BadgeFold
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.events import schedule
-from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import DeliveryResult, Event, Status, message
+from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, Leases, Status, message
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table

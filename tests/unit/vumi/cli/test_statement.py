@@ -9,9 +9,8 @@ import pytest
 
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Archive, Table
-from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
+from chalicelib.wallets.archive import EntryRemoval, batches, make_object
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation
@@ -37,7 +36,7 @@ class Bank:
     def __init__(self, table: Table) -> None:
         self.table, self.now = table, NOW
         self.a, self.b = (
-            opening.open_wallet(table, user, int(NOW * 1000)).wallet_id for user in ("u-1", "u-2")
+            wallets.open_wallet(table, user, int(NOW * 1000)).wallet_id for user in ("u-1", "u-2")
         )
         self.ledger = Ledger(table, lambda: self.now)
 
@@ -58,8 +57,7 @@ def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
 
 def archive_all(entries: list[Item], archive: Archive) -> None:
     for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
-        made = ArchiveObject.of_entries(batch)
-        archive.put(made.name, made.body)
+        archive.put(*make_object(batch))
 
 
 def test_entries_of_the_table_and_of_the_archive_are_in_one_order() -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask
 from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import DeliveryResult, Status, message
+from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Status, message
 from chalicelib.storage.errors import UnavailableError
 from tests.unit.vumi.workers.test_events import FAST, World, attempted, begin_to_hang, world
 from vumi.workers.events import ProcessClaims

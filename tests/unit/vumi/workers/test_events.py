@@ -17,7 +17,7 @@ from chalicelib import telemetry
 from chalicelib.events import schedule
 from chalicelib.events.consumers import DeliveryTask
 from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind, message
-from chalicelib.events.webhooks.sender import Sender
+from chalicelib.events.sender import Sender
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON

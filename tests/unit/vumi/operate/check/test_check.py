@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.storing import store
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
 from chalicelib.ulids import new_ulid
-from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting, entry
 from vumi.operate.check import check, items
@@ -99,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
         day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}
         table.write(Put(event.new_item()), Put(day), Put({"PK": key.pk, "SK": "VIEWS", **SUMMARY}))
         TokenStore(table, lambda: NOW).create("eva", USER)
-        wallet = opening.open_wallet(table, USER, 1)
+        wallet = wallets.open_wallet(table, USER, 1)
         Ledger(table, lambda: NOW).post(Posting("n-1", 500, wallet.wallet_id))
     return tmp_path
 
