@@ -40,10 +40,9 @@ from vumi.storage.limits import FileBans
 from vumi.storage.pruning import Pruning, Unseen
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.workers.changes import ChangeDelivery
+from vumi.workers.deliveries import ChangeDelivery, MessageDelivery
 from vumi.workers.events import MILESTONES_QUEUE
 from vumi.workers.expiry import Expiry
-from vumi.workers.messages import MessageDelivery
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")

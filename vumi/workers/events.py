@@ -23,7 +23,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.storage.queue import Message, SqliteQueue
-from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
+from vumi.workers.deliveries import IDLE_SECONDS, seconds_until_visible
 
 DELIVERY_QUEUE = "vu-mi-deliveries"
 MILESTONES_QUEUE = "vu-mi-milestones"

@@ -28,11 +28,11 @@ from simulation.scheduled_events import AT
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
+from vumi.workers.deliveries import IDLE_SECONDS
 from vumi.workers.events import (
     EventWorker,
     ProcessClaims,
 )
-from vumi.workers.messages import IDLE_SECONDS
 
 PATIENCE = 30.0
 VISIBILITY = 90.0

@@ -26,8 +26,8 @@ from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
 from vumi.storage.badges import count_seen
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import Change
 from vumi.storage.table import SqliteTable
+from vumi.workers.deliveries import Change
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 VISIBILITY = 30.0
