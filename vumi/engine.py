@@ -29,7 +29,7 @@ from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import FileSizes, Vacuum
+from vumi.storage.file_sizes import sample_size, vacuum
 from vumi.storage.limits import BadgeQuota, FileBans
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
@@ -206,9 +206,9 @@ class Engine:
 
         expiry = Expiry(self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
-        sizes = Loop("file_size", FileSizes(self.database, self._clock).step)
-        vacuum = Loop("vacuum", Vacuum(self.database).step)
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, vacuum]
+        sizes = Loop("file_size", partial(sample_size, self.database, self._clock))
+        shrinking = Loop("vacuum", partial(vacuum, self.database))
+        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
         """Count the badges, and yield the loop that counts them again."""

@@ -15,7 +15,7 @@ from vumi.cli.output import as_json, log_change, print_objects, print_result
 from vumi.cli.progress import progress
 from vumi.errors import plural
 from vumi.operate.installations.file import open_installation
-from vumi.storage.pruning import Pruning, Unseen, UnseenBadge
+from vumi.storage.pruning import Pruning, UnseenBadge
 
 DAY: WholeSeconds = 86_400
 
@@ -80,7 +80,7 @@ def prune(invocation: Invocation, *, unseen: int, below: int, yes: bool, dry_run
     """
     with open_installation(invocation.settings, invocation.clock) as installation:
         since = installation.view_clock() - unseen
-        job = Pruning(installation.database, installation.views_queue, Unseen(since, below))
+        job = Pruning(installation.database, installation.views_queue, since, below)
         found, pruned = PrunedSums(), PrunedSums()
         with progress("looking for badges") as line:
             found.add(line.count(job.find()))

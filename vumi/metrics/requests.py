@@ -25,13 +25,17 @@ NO_ROUTE = "none"
 
 
 class RequestMetrics:
-    """The number and the times of requests by route. The thread of the event loop adds them."""
+    """The number and the times of requests by route, and the times and sizes of common commits.
+
+    The thread of the event loop adds them.
+    """
 
     def __init__(self, table: RouteTable, *, access_log: bool) -> None:
         self._table = table
         self._access_log = access_log
         self._numbers = Counter[tuple[str, ...]]()
         self._times = defaultdict[str, Histogram](partial(Histogram, BOUNDS))
+        self._commit_times, self._commit_sizes = Histogram(BOUNDS), Histogram(SIZES)
 
     def add(self, method: str, path: str, response: Response, seconds: Seconds) -> None:
         """Count an answered request, and log it if the operator wants that.
@@ -45,6 +49,10 @@ class RequestMetrics:
         self._times[path].add(seconds)
         if self._access_log:
             _log(method, path, response, seconds)
+
+    def add_commit(self, requests: int, seconds: Seconds) -> None:
+        self._commit_times.add(seconds)
+        self._commit_sizes.add(requests)
 
     def _route(self, method: str, path: str) -> tuple[str, str]:
         """Return the labels of a request, none of which a client chooses."""
@@ -70,6 +78,10 @@ class RequestMetrics:
             "route",
             dict(self._times),
         )
+        meaning = "Time of a common commit of requests, with the wait for its turn."
+        yield Family.of("vumi_commit_duration_seconds", meaning, self._commit_times)
+        meaning = "Requests that shared a common commit."
+        yield Family.of("vumi_commit_requests", meaning, self._commit_sizes)
 
 
 def _log(method: str, route: str, response: Response, seconds: Seconds) -> None:
@@ -83,24 +95,3 @@ def _log(method: str, route: str, response: Response, seconds: Seconds) -> None:
         duration_ms=round(seconds * 1000, 3),
         bytes=0 if method == "HEAD" else len(response.body),
     )
-
-
-class CommitMetrics:
-    """The times and the sizes of common commits. The thread of the event loop adds them."""
-
-    def __init__(self) -> None:
-        self._times, self._sizes = Histogram(BOUNDS), Histogram(SIZES)
-
-    def add(self, requests: int, seconds: Seconds) -> None:
-        self._times.add(seconds)
-        self._sizes.add(requests)
-
-    def families(self) -> Iterator[Family]:
-        yield Family.of(
-            "vumi_commit_duration_seconds",
-            "Time of a common commit of requests, with the wait for its turn.",
-            self._times,
-        )
-        yield Family.of(
-            "vumi_commit_requests", "Requests that shared a common commit.", self._sizes
-        )

@@ -199,12 +199,8 @@ class Database:
 
         Until it ends, the WAL keeps every commit from then on.
         """
-        try:
-            with self._reader() as reader, closing(reader.execute(sql, arguments)) as rows:
-                yield from rows
-        except sqlite3.Error as error:
-            self._note(error)
-            raise to_storage_error(error) from error
+        with self.snapshot() as reader, closing(reader.execute(sql, arguments)) as rows:
+            yield from rows
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:

@@ -151,7 +151,8 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
 
     The statements are few, because the threads of the web server take the interpreter at each.
     """
-    needed = [write.key for write in writes if _needs_item(write)]
+    # A put or a delete without a condition does not depend on the item that it replaces.
+    needed = [one.key for one in writes if isinstance(one, Update) or one.condition is not None]
     before = {key_of(item): item for item in _fetch_all(connection.execute, needed)}
     failed = {
         place: before.get(write.key)
@@ -197,11 +198,6 @@ def _view_row_of(key: Key, item: Item) -> Row:
     if len(item) == len(VIEW_ITEM) and ttl is not None:
         return key.sk, ttl, None, key.pk
     return key.sk, ttl, _to_json(item), key.pk
-
-
-def _needs_item(write: Write) -> bool:
-    """Return whether the outcome of a write depends on the item that it replaces."""
-    return isinstance(write, Update) or write.condition is not None
 
 
 def _fetch_all(

@@ -10,7 +10,7 @@ from chalicelib.api import TABLE
 from chalicelib.http.messages import Response
 from simulation.logs import logged_events
 from tests.unit.vumi.metrics.reading import samples
-from vumi.metrics.requests import CommitMetrics, RequestMetrics
+from vumi.metrics.requests import RequestMetrics
 
 OK = Response(200, {}, b"12345")
 
@@ -62,9 +62,9 @@ def test_requests_add_up_by_status_and_their_times_by_route() -> None:
 
 
 def test_commits_are_measured_by_time_and_by_requests() -> None:
-    metrics = CommitMetrics()
-    metrics.add(1, 0.002)
-    metrics.add(30, 0.2)
+    metrics = RequestMetrics(TABLE, access_log=False)
+    metrics.add_commit(1, 0.002)
+    metrics.add_commit(30, 0.2)
     found = samples(metrics.families())
     assert found["vumi_commit_duration_seconds_sum"] == pytest.approx(0.202)
     assert found['vumi_commit_requests_bucket{le="1"}'] == 1
