@@ -1,4 +1,8 @@
-"""The machine under test: a real process on a fixed port, killed and started again."""
+"""The machine under test: a real process on a fixed port, killed and started again.
+
+`python -m chaos.driver.server CLOCK CRASH` is the process: `python -m vumi` with injected faults.
+CLOCK is the file with the offset of the clock, CRASH the file that says when it kills itself.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -16,7 +21,9 @@ from pathlib import Path
 from typing import IO
 
 from chaos.faults import crash_injection
+from chaos.faults.clock import OffsetClock
 from simulation.server_process import NotStartedError, ServerProcess, request, start
+from vumi.cli.program import main
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -30,8 +37,12 @@ SETTINGS = {
     "GRACE_SECONDS": "1",
     "RETENTION_SECONDS": "3",
     "MIN_FREE_BYTES": "0",
+    "HOT_VIEWS": "100",
 }
-"""Windows of one second, so views are folded after a second or two, and removed soon after."""
+"""Windows of one second, so views are folded after a second or two, and removed soon after.
+
+So a badge is hot with fewer views.
+"""
 
 
 class DiedError(Exception):
@@ -53,7 +64,7 @@ def free_port(seed: object) -> int:
 
 
 class Server:
-    """The process `python -m chaos.driver.launch`, with its own log for each start."""
+    """The process of this module, with its own log for each start."""
 
     def __init__(self, data: Path, clock: Path, logs: Path, port: int) -> None:
         self.data, self.port = data, port
@@ -84,7 +95,7 @@ class Server:
 
     def _begin(self) -> subprocess.Popen[str]:
         self.starts += 1
-        program = ("chaos.driver.launch", str(self._clock), str(self._crash_file))
+        program = ("chaos.driver.server", str(self._clock), str(self._crash_file))
         settings = {"PORT": str(self.port), **SETTINGS}
         self._process = start(self.data, program, settings)
         log = (self._logs / f"server-{self.starts:03}.log").open("w", encoding="utf-8")
@@ -149,3 +160,8 @@ def _copy(stderr: IO[str], log: IO[str]) -> None:
     """Copy the server's log until it ends, by a pipe, because its own files may have a quota."""
     with stderr, log:
         shutil.copyfileobj(stderr, log)
+
+
+if __name__ == "__main__":
+    crash_injection.CrashInjection(Path(sys.argv[2])).install()
+    sys.exit(main(["serve"], OffsetClock(Path(sys.argv[1]))))
