@@ -138,6 +138,8 @@ def test_the_steps_make_a_server_that_is_healthy_until_it_stops(image: Image) ->
     place = Path(image.here(only("WORKDIR").arguments))
     with serving(*command, cwd=place, env=environment) as server:
         server.visit("in a container", 2)
+        assert server.request("/api/v1/views.svg?id=a&logo=github")[0] == 200
+        assert server.request("/")[2][:15].lower() == b"<!doctype html>"
         assert is_healthy(image, environment)
         assert (image.root / "data" / "vu-mi" / "vu-mi.sqlite3").exists()
         assert (image.root / "data" / "vu-mi").stat().st_mode & 0o777 == 0o700
