@@ -11,10 +11,10 @@ import pytest
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON, FakeTime
+from simulation.loopback import Answer, SilentHandler, answering
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 from simulation.views import put_summary, shown
-from tests.loopback import Answer, SilentHandler, answering
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import importing
 from vumi.operate.admin.counts_file import ImportedCount
