@@ -20,8 +20,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
-from tests.processes import offline_pip
-from tests.processes.programs import PATIENCE_SECONDS, succeed
+from tests.processes.programs import PATIENCE_SECONDS, offline_pip, succeed
 from tests.processes.server import serving
 
 IMAGE_PATH = re.compile(r"(?<![\w./])/(?=(?:app|data|src|wheels)\b)")
@@ -106,7 +105,7 @@ class Image:
 
     def _run(self, instruction: Instruction) -> None:
         command = ("sh", "-ec", self.here(instruction.arguments))
-        succeed(*command, cwd=self.root / "src", env=offline_pip.environment())
+        succeed(*command, cwd=self.root / "src", env=offline_pip())
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, on a free port of loopback."""

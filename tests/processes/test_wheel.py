@@ -12,8 +12,7 @@ import pytest
 
 from chalicelib import VERSION
 from simulation.environment import ROOT
-from tests.processes import offline_pip
-from tests.processes.programs import succeed
+from tests.processes.programs import offline_pip, succeed
 
 PACKAGES = ("chalicelib", "vumi")
 EXAMPLES = ("examples/Caddyfile", "examples/nginx.conf", "examples/systemd")
@@ -26,7 +25,7 @@ DATE = (2001, 9, 9, 1, 46, 40)
 
 def run(*command: str | Path) -> None:
     """Run a module of Python, which finds packages in a folder alone."""
-    environment = {**offline_pip.environment(), "SOURCE_DATE_EPOCH": str(TIME)}
+    environment = {**offline_pip(), "SOURCE_DATE_EPOCH": str(TIME)}
     succeed(sys.executable, "-m", *command, env=environment)
 
 

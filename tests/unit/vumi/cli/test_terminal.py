@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import click
 import pytest
 
-from tests.terminals import run_on_terminal
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import output
 from vumi.cli.progress import CLEAR_LINE, Progress
 from vumi.operate.check.report import FindingKind
 from vumi.storage.database import FILE, Database
+
+
+def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Run `vumi`, and return its status and what it writes to a pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-m", "vumi", *arguments],
+        env={**os.environ, "TERM": "xterm", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    seen = os.read(ours, 10_000).decode()
+    os.close(ours)
+    return process.returncode, seen
+
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"
 
