@@ -19,9 +19,8 @@ from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.limits import Action
 from chalicelib.units import Seconds
+from vumi.metrics.counters import LogEvents, RequestMetrics, Totals
 from vumi.metrics.families import CONTENT_TYPE, Family, render
-from vumi.metrics.requests import RequestMetrics
-from vumi.metrics.totals import LogEvents, Totals
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import METRICS
 
