@@ -12,15 +12,15 @@ import random
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from chaos.faults import crash_injection
 from chaos.faults.clock import OffsetClock
 from simulation.server_process import NotStartedError, ServerProcess, request, start
 from vumi.cli.program import main
@@ -43,6 +43,12 @@ SETTINGS = {
 
 So a badge is hot with fewer views.
 """
+
+
+THREADS = ("MainThread", "expiry", "fold_views")
+"""The threads that commit: for visitors, for expired items, and for folds."""
+MAX_TRANSACTIONS = 2
+"""The most transactions that begin before the process ends."""
 
 
 class DiedError(Exception):
@@ -118,7 +124,7 @@ class Server:
 
     def kill_between(self, thread: str, begins: int) -> None:
         """Let the server end itself when a thread begins a transaction, or kill it if none does."""
-        crash_injection.write(self._crash_file, thread, begins)
+        self._crash_file.write_text(f"{begins} {thread}")
         os.kill(self.pid, signal.SIGUSR1)
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -162,6 +168,41 @@ def _copy(stderr: IO[str], log: IO[str]) -> None:
         shutil.copyfileobj(stderr, log)
 
 
+class CrashInjection:
+    """Crashes between two commits of one step, which a SIGKILL from outside rarely hits.
+
+    A file names a thread. After SIGUSR1 the process ends itself when that thread begins a
+    transaction. The commits before it stay, and the commits after it never happen. Call `install`
+    before the first connection opens.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connections: list[sqlite3.Connection] = []
+        self._thread, self._left = "", 0
+
+    def install(self) -> None:
+        sys.addaudithook(self._note)
+        signal.signal(signal.SIGUSR1, lambda *_: self._begin())
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "sqlite3.connect/handle":
+            self._connections.append(arguments[0])
+
+    def _begin(self) -> None:
+        left, self._thread = self._path.read_text().split(maxsplit=1)
+        self._left = int(left)
+        for connection in self._connections:
+            with suppress(sqlite3.ProgrammingError):  # the connection is closed
+                connection.set_trace_callback(self._look)
+
+    def _look(self, statement: str) -> None:
+        if statement.startswith("BEGIN") and threading.current_thread().name == self._thread:
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
 if __name__ == "__main__":
-    crash_injection.CrashInjection(Path(sys.argv[2])).install()
+    CrashInjection(Path(sys.argv[2])).install()
     sys.exit(main(["serve"], OffsetClock(Path(sys.argv[1]))))

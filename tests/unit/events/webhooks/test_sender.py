@@ -16,7 +16,7 @@ from chalicelib.events.webhooks.signing import BadWebhookIdError, Signer, new_se
 from chalicelib.outgoing.http_client import HttpClient
 from simulation.authority import Authority
 from simulation.clocks import NOON
-from simulation.resolver import Names
+from simulation.hosts import Names
 from tests.unit.outgoing.receivers import LOOPBACK, receiver
 
 SECRET = new_secret()
