@@ -86,7 +86,7 @@ class EventWorker:
 
     def step(self) -> Seconds:
         """Settle ended attempts, and begin one for each free thread."""
-        self._settle(self._take_attempted())
+        self._settle()
         if not self._free:
             return IDLE_SECONDS
         messages = self._queue.receive(self._free)
@@ -104,15 +104,13 @@ class EventWorker:
         telemetry.begin(DELIVERY, None)
         self._threads.shutdown()
         try:
-            self._settle(self._take_attempted())
+            self._settle()
         except StorageError as error:
             telemetry.event(logging.WARNING, "events_left_to_next_start", reason=str(error))
 
-    def _take_attempted(self) -> list[tuple[Message, DeliveryTask]]:
-        """Return the attempts that have ended since the last call, each once."""
-        return [self._attempted.popleft() for _ in range(len(self._attempted))]
-
-    def _settle(self, attempted: Sequence[tuple[Message, DeliveryTask]]) -> None:
+    def _settle(self) -> None:
+        """Settle the attempts that have ended since the last call, each once."""
+        attempted = [self._attempted.popleft() for _ in range(len(self._attempted))]
         if not attempted:
             return
         self._free += len(attempted)

@@ -134,10 +134,8 @@ def test_steps_are_small_and_leave_time_for_others(database: Database, table: Sq
 def test_a_view_during_a_step_begins_a_new_badge(path: Path) -> None:
     """It waits for the step, so its visitor does not see a number that falls."""
     served, pruned = Database(path), Database(path)
-    table, buffer = (
-        SqliteTable(served),
-        CommitBuffer(SqliteQueue(served, VIEWS_QUEUE, lambda: NOON)),
-    )
+    table = SqliteTable(served)
+    buffer = CommitBuffer(SqliteQueue(served, VIEWS_QUEUE, lambda: NOON))
     worker = ViewWorker(buffer, standalone(served, buffer, lambda: NOON, Settings()))
     answers: list[int] = []
     put_old(table)

@@ -52,9 +52,8 @@ class World:
         self.queue = SqliteQueue(database, QUEUE, self.clock, visibility_timeout=VISIBILITY)
         self.calls = list(calls)
         self.batches: list[list[str]] = []
-        self.step = MessageDelivery(
-            self.queue, self.handle, self.clock, database.in_one_commit
-        ).step
+        deliver = database.in_one_commit
+        self.step = MessageDelivery(self.queue, self.handle, self.clock, deliver).step
 
     def send(self, *bodies: str) -> None:
         for body in bodies:
@@ -66,9 +65,7 @@ class World:
         return [one for one, body in bodies.items() if body in failed]
 
 
-def test_only_a_failed_message_is_redelivered_after_its_visibility_timeout(
-    database: Database,
-) -> None:
+def test_only_a_failed_message_is_redelivered_after_its_timeout(database: Database) -> None:
     world = World(database, lambda: ["bad"])
     world.send("a", "bad", "c")
     assert world.step() == IDLE_SECONDS
@@ -143,11 +140,8 @@ MessageDelivery(queue, handler, lambda: 1_000_000.0, database.in_one_commit).ste
 """
 
 
-def test_a_kill_leaves_a_message_handled_and_deleted_or_neither(
-    tmp_path: Path,
-) -> None:
+def test_a_kill_leaves_a_message_handled_and_deleted_or_neither(path: Path) -> None:
     """It is killed at its first statement, its second and so on, until a run completes."""
-    path = tmp_path / "killed.sqlite3"
     with closing(Database(path)) as database:
         World(database).send("a", "b")
     for statement in count(1):

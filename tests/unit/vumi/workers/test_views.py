@@ -176,6 +176,19 @@ def test_a_hot_view_that_can_not_be_counted_fails_the_commit(world: World) -> No
     assert world.counts == (0, 0)
 
 
+def test_a_time_that_a_worker_reads_late_is_kept_by_it(world: World) -> None:
+    """The clock jumps between two readings of one commit."""
+
+    def jump(_: object, parts: Iterable[object], /) -> list[Any]:
+        world.clock.now += 86_400
+        world.resources.view_clock()
+        return [0 for _ in parts]
+
+    world.resources = replace(world.resources, map_parallel=jump)
+    assert world.worker.store_messages({1: YOUNG._replace(fold=True).to_message()}) == []
+    assert world.read("SELECT highest FROM clock") == [NOON + 86_400]
+
+
 @pytest.mark.parametrize("later", [VISIBILITY, OLD], ids=["young", "old"])
 def test_views_that_were_stored_in_part_are_counted_once(world: World, later: Seconds) -> None:
     """They are stored without a savepoint, and all of them become messages."""
