@@ -34,7 +34,7 @@ from simulation.tables import InterceptedTable
 from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.operate.check.check import check_content
-from vumi.operate.check.report import FindingKind
+from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
 from vumi.storage.limits import FileBans
 from vumi.storage.pruning import Pruning

@@ -20,8 +20,7 @@ from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
-from vumi import webhook_secret
-from vumi.folder import lock_folder, refuse_foreign, warn_of_others
+from vumi.folder import lock_folder, prepare_secret, refuse_foreign, warn_of_others
 from vumi.metrics import storage
 from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
@@ -121,11 +120,11 @@ class Engine:
     def prepare(self, top: Top | None = None) -> str:
         """Make the resources and the loops after the server got its port.
 
-        Return the token if it was created now, because it can't be shown later. Raises `OSError`,
-        `SettingsError` and `StorageError`.
+        Return the token if it was created now, because no operator has one; it can't be shown
+        later. Raises `OSError`, `SettingsError` and `StorageError`.
         """
         warn_of_others(self._folder)
-        settings = webhook_secret.prepare(self._settings, self._folder)
+        settings = prepare_secret(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
@@ -152,19 +151,15 @@ class Engine:
         self._loops = [*self._view_loops(), *self._quota_loops()]
         if Feature.EVENTS in settings.features:
             self._loops += self._event_loops()
-        return self._create_first_token()
+        if settings.api_token_digests:
+            return ""
+        return TokenStore(self.table, self._clock).create_first()
 
     def _webhooks(self, settings: Settings) -> EventSchedule | None:
         """Return the schedule of webhooks; without events, nothing would deliver them."""
         if Feature.EVENTS not in settings.features:
             return None
         return EventSchedule(lambda: self._milestones, self._clock)
-
-    def _create_first_token(self) -> str:
-        """Create and return a token if no operator has one, else return an empty text."""
-        if self._settings.api_token_digests:
-            return ""
-        return TokenStore(self.table, self._clock).create_first()
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""

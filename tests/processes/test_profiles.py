@@ -109,9 +109,3 @@ def test_a_command_takes_the_role_of_a_profile_once(aws: Aws, home: Path) -> Non
         ("DescribeStacks", "AKIDOFROLE"),
         ("Query", "AKIDOFROLE"),
     ]
-
-
-def test_an_error_of_a_profile_is_reported_in_one_line(aws: Aws, home: Path) -> None:
-    finished = run(home, aws, "unknown")
-    assert finished.returncode == 1
-    assert finished.stderr == "Error: The config profile (unknown) could not be found\n"

@@ -37,7 +37,7 @@ from simulation.views import (
 from tests.profile import cases
 from vumi.operate.admin import overview
 from vumi.operate.admin.most_viewed import read_top
-from vumi.operate.admin.overview import BadgeOverview, By
+from vumi.operate.admin.overview import BadgeOverview
 from vumi.storage.badges import count_badges, count_seen, read_badges
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable, all_items
@@ -191,11 +191,6 @@ def test_the_last_hour_of_yesterday_is_read_from_its_finished_day(
     fold(table, NOON + 12.5 * HOUR)
     [badge] = read(NOON + 12.5 * HOUR)
     assert (badge.hour, badge.days[-2:]) == (2, (3, 1))
-
-
-def test_badges_are_sorted_by_each_number() -> None:
-    badge = BadgeOverview("a", ("a",), 4, 3, 2, 1)
-    assert [badge.views(by) for by in (By.NOW, By.TODAY, By.MONTH, By.TOTAL)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

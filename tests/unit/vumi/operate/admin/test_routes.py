@@ -237,12 +237,7 @@ def test_badges_are_searched_sorted_and_paged(get: Get, made: MadeOverview) -> N
     [
         ("sort=name", "sort: give now, today, month, total, not 'name'"),
         ("limit=101", "limit: give a whole number from 1 to 100, not '101'"),
-        ("limit=0", "limit: give a whole number from 1 to 100, not '0'"),
-        ("offset=-1", "offset: give a whole number from 0 to 1000000000, not '-1'"),
-        ("offset=9999999999999", "offset: give a whole number from 0 to 1000000000, not"),
         ("search=" + "x" * 201, "search: give at most 200 characters, not 201"),
-        ("search=%00", "search: it has a control character: leave it out"),
-        ("limit=1&limit=2", "limit: give one, not 2"),
     ],
 )
 def test_a_wrong_query_is_refused_in_words(get: Get, query: str, says: str) -> None:

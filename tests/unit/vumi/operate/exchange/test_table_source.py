@@ -36,7 +36,7 @@ from simulation.views import WINDOWS, fold, put_summary, shown, store
 from tests.profile import cases
 from vumi.operate.check.items import Items, StoredItem
 from vumi.operate.exchange.restoring import RestoreOutcome
-from vumi.operate.exchange.table_source import CLOCKS_SECONDS, TableSource, read_badge, read_wallet
+from vumi.operate.exchange.table_source import CLOCKS_SECONDS, read_badge, read_groups, read_wallet
 
 NAMES = ["a", "alias", "b"]
 
@@ -279,10 +279,10 @@ def test_a_posting_of_after_the_cut_that_is_half_visible_is_undone_or_waited_for
 def test_an_export_of_wallets_waits_until_all_postings_of_before_are_visible() -> None:
     slept: list[Seconds] = []
     memory, clock = MemoryTable(), Clock(NOON)
-    for _ in TableSource(MemoryInstallation(memory, clock=clock), sleep=slept.append).groups():
+    for _ in read_groups(MemoryInstallation(memory, clock=clock), slept.append):
         pass
     assert slept == []
     Bank(memory, clock, Random(1)).open()  # noqa: S311  a history
-    for _ in TableSource(MemoryInstallation(memory, clock=clock), sleep=slept.append).groups():
+    for _ in read_groups(MemoryInstallation(memory, clock=clock), slept.append):
         pass
     assert slept == [230]

@@ -1,7 +1,4 @@
-"""The command `init`, which writes the files of a systemd service and of a proxy.
-
-They are those of `examples/`, with a few words changed. The wheel has them in `vumi/examples`.
-"""
+"""The commands `init`, `settings` and `token`, which set a server up."""
 
 from __future__ import annotations
 
@@ -10,12 +7,18 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from vumi.cli.options import Parsed, examples
+from chalicelib.http.authentication import SHOWN_DIGITS
+from vumi.cli.options import Invocation, Parsed, examples, on_installation
+from vumi.cli.output import as_json, log_change, print_objects, print_result, wants_json
 from vumi.errors import ReportedError, plural
+from vumi.operate.admin.installation import Installation
+from vumi.settings import DEFAULT
+from vumi.tokens import StoredToken, TokenStore
 
 PACKAGE = Path(__file__).parent.parent
 EXAMPLES = next(
@@ -26,12 +29,13 @@ EXAMPLE_HOST = "badges.example.com"
 HOST_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*", re.ASCII)
 PORT, SOCKET = "127.0.0.1:8000", "unix:/run/vumi/vumi.sock"
 """The address of `vumi serve`, and that of the service, in the words of nginx."""
+COMMON = {
+    *("HOST", "PORT", "DATA", "SETTINGS", "TRUSTED_PROXIES", "PUBLIC_URL", "IDS", "DROP_IN"),
+    *("CLIENT_NEW_IDS_PER_DAY", "MAX_BADGES", "ACCESS_LOG", "EVENTS", "WALLETS"),
+}
+"""The settings that most operators look at."""
 SERVER_LINE = re.compile(r"^    (?:# )?server (\S+);$", re.MULTILINE)
 """A line of nginx.conf with one of these addresses; the other one is a comment."""
-
-
-class ExistingFileError(ReportedError):
-    """A file would be overwritten. The message names it."""
 
 
 def _parse_host(value: str) -> str:
@@ -110,9 +114,6 @@ class Setup:
             yield "systemctl reload caddy"
         if self.nginx:
             yield "nginx -t && systemctl reload nginx"
-        yield from self._notes()
-
-    def _notes(self) -> Iterator[str]:
         if self.systemd:
             yield "# Then `sudo vumi list`, like all commands, works on the data of the service."
             yield "# The operator's token: sudo cat /var/lib/vu-mi/first-token"
@@ -155,10 +156,102 @@ def init(*, systemd: bool, caddy: str | None, nginx: str | None, out: Path) -> N
 
 
 def _write(texts: Mapping[Path, str]) -> None:
-    """Write new files, all or none. Raises `ExistingFileError`."""
+    """Write new files, all or none. Raises `ReportedError`."""
     for path in texts:
         if os.path.lexists(path):
-            raise ExistingFileError(f"{path} exists; remove it, or give another folder by --out")
+            raise ReportedError(f"{path} exists; remove it, or give another folder by --out")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+@click.command(
+    epilog=examples(
+        "vumi settings",
+        "vumi settings --all --json",
+        "vumi --settings /etc/vu-mi/settings.toml settings",
+    )
+)
+@click.option("--all", "of_all", is_flag=True, help="Print those that few people change too.")
+@as_json
+@click.pass_obj
+def settings(invocation: Invocation, *, of_all: bool) -> None:
+    """Print settings with their values and sources.
+
+    These are the most common ones, and all that have not the default. A source is the environment,
+    a file or the default. Secrets are masked. A wrong setting is reported as by serve.
+    """
+    invocation.given.warn()
+    _ = invocation.settings
+    found = list(invocation.given.in_force())
+    shown = [one for one in found if of_all or one["name"] in COMMON or one["source"] != DEFAULT]
+    print_objects(shown, ("SETTING", "VALUE", "SOURCE"))
+    if len(shown) < len(found) and not wants_json():
+        click.echo(f"{len(shown)} of {len(found)} settings; --all prints the others", err=True)
+
+
+@click.group(
+    epilog=examples(
+        "vumi token create --name admin",
+        "vumi token create --name shop --user 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11",
+        "vumi token list --stack vu-mi-prod",
+        "vumi token revoke shop",
+    )
+)
+def token() -> None:
+    """Create, list and revoke API tokens.
+
+    It works while a server runs, too.
+    """
+
+
+@token.command(
+    epilog=examples("vumi token create --name admin", "vumi token create --name shop --json")
+)
+@click.option("--name", required=True, help="A name that no other token has.")
+@click.option(
+    "--user", default="", metavar="UUID", help="The user (default: the token is an operator's)."
+)
+@click.option("--quiet", is_flag=True, help="Print the token alone, for programs.")
+@as_json
+@on_installation
+def create(installation: Installation, name: str, user: str, *, quiet: bool) -> None:
+    """Create a token and print it, only once."""
+    created = _store(installation).create(name, user)
+    log_change(name)
+    text = created if quiet else f"Token {name}, shown only once: {created}"
+    print_result(text, {"name": name, "token": created})
+
+
+@token.command("list", epilog=examples("vumi token list", "vumi token list --json"))
+@as_json
+@on_installation
+def list_(installation: Installation) -> None:
+    """List all tokens with the beginnings of their digests."""
+    print_objects(map(_describe, _store(installation).read_all()))
+
+
+@token.command(epilog=examples("vumi token revoke shop"))
+@click.argument("wanted", metavar="TOKEN")
+@as_json
+@on_installation
+def revoke(installation: Installation, wanted: str) -> None:
+    """Revoke a token by its name, or by 8 or more digits of its digest."""
+    revoked = _describe(_store(installation).revoke(wanted))
+    log_change(revoked["name"], revoked)
+    print_result(f"revoked: {'  '.join(revoked.values())}", revoked)
+
+
+def _store(installation: Installation) -> TokenStore:
+    return TokenStore(installation.table, installation.clock)
+
+
+def _describe(token: StoredToken) -> dict[str, str]:
+    """Return the beginning of its digest, the name, the holder and the time of creation."""
+    created = datetime.fromtimestamp(token.created / 1000, UTC)
+    return {
+        "digest": token.digest[:SHOWN_DIGITS],
+        "name": token.name,
+        "holder": f"user {token.holder.user}" if token.holder.user else "operator",
+        "created": f"{created:%Y-%m-%dT%H:%M:%SZ}",
+    }

@@ -1,9 +1,9 @@
-"""The fold of all badges: a badge that fails delays no other, and repeating it is safe."""
+"""The commands of queues: a fold or a redrive that fails delays no other, and repeating is safe."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,10 @@ from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import read
 from chalicelib.counting.windows import Windows
+from chalicelib.events import schedule
+from chalicelib.events.claims import LEASE_SECONDS, Leases
+from chalicelib.events.delivery import EventDelivery
+from chalicelib.events.event import DeliveryResult, Event, Status, message
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
@@ -25,11 +29,14 @@ from chalicelib.units import to_milliseconds
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event, deliver
 from simulation.tables import FaultyTable, raising
 from simulation.views import shown, store, summary, view
 from tests.unit.vumi.commands import Vumi
-from vumi.cli.fold import FoldedBadge, NotFoldedError, fold_badges, report
 from vumi.cli.options import Invocation
+from vumi.cli.queues import FoldedBadge, Redriven, RedriveOutcome, fold_badges, redrive_each, report
+from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
 from vumi.settings import StandaloneSettings
@@ -73,7 +80,7 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     take(table, "a", "b", "c")
     broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
     table.put_all([broken])
-    with pytest.raises(NotFoldedError, match="1 badge not folded"):
+    with pytest.raises(ReportedError, match="1 badge not folded"):
         report(fold(table, ["a", "b", "c"]))
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("b is not folded: TypeError(")
@@ -95,8 +102,8 @@ def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
     take(table, *BADGES)
     once = UnavailableError("throttled")
     faulty = FaultyTable(table, before_write=raising(once, *[None] * 100, *failures))
-    stopped = f"the fold stopped after 100 badges: {reason}; run it again to fold the rest"
-    with pytest.raises(NotFoldedError, match=stopped):
+    stopped = f"folding badges stopped after 100: {reason}; run it again for the rest"
+    with pytest.raises(ReportedError, match=stopped):
         report(fold(faulty))
     assert sum(folded.views for folded in fold(table)) == 2 * 150
 
@@ -168,3 +175,118 @@ def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
         [(highest,)] = database.read("SELECT highest FROM clock")
         assert summary(table, "a")["count"] == 2
         assert highest * 1000 > read(table, "a").watermark
+
+
+GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
+REDRIVEN_AT = AT + 60_000
+
+
+def accept(table: Table, name: str) -> Event:
+    return schedule.accept(an_event(name), table, FakeQueue(), AT).event
+
+
+def give_up(table: Table, *names: str) -> None:
+    """Events whose receivers answered 410."""
+    delivery = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
+    for name in names:
+        accept(table, name)
+        claimed = delivery.claim(name)
+        assert claimed is not None
+        deliver(delivery, claimed)
+
+
+def redrive(
+    table: Table, queue: FakeQueue | None = None, names: Sequence[str] = ()
+) -> list[Redriven]:
+    return list(redrive_each(table, queue or FakeQueue(), lambda: REDRIVEN_AT / 1000, names))
+
+
+def test_all_failed_events_are_queued_again_and_no_others(table: Table) -> None:
+    names = {f"lost-{number}" for number in range(20)}
+    give_up(table, *names)
+    accept(table, "waiting")
+    accept(table, "cancelled")
+    schedule.cancel(table, Leases(), "cancelled", AT)
+    queue = FakeQueue()
+    done = redrive(table, queue)
+    assert {one.event_id for one in done} == names
+    assert {(one.outcome, one.error) for one in done} == {(RedriveOutcome.REDRIVEN, "answered 410")}
+    assert sorted(queue.bodies) == sorted(map(message, names))
+    redriven = [schedule.read(table, name) for name in names]
+    assert {(one.status, one.next_at) for one in redriven} == {(Status.ACTIVE, REDRIVEN_AT)}
+    assert schedule.read(table, "waiting").next_at == AT
+    assert schedule.read(table, "cancelled").status is Status.CANCELLED
+    assert redrive(table) == []
+
+
+def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
+    """Attempt an event twice; a worker without a result dies. Then the event has failed."""
+    now = [AT]
+    clock, leases = lambda: now[0] / 1000, Leases()
+    delivery = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
+    accept(table, name)
+    for _ in range(2):
+        claimed = delivery.claim(name)
+        assert claimed is not None
+        if deliveries:
+            deliver(delivery, claimed)
+        now[0] += LEASE_SECONDS * 1000
+    assert delivery.claim(name) is None
+
+
+def test_the_last_error_is_that_of_the_last_known_attempt(table: Table) -> None:
+    wear_out(table, "told", [DeliveryResult(error="answered 500")])
+    wear_out(table, "silent", [])
+    assert redrive(table, names=["told", "silent"]) == [
+        Redriven("told", RedriveOutcome.REDRIVEN, "answered 500"),
+        Redriven("silent", RedriveOutcome.REDRIVEN, ""),
+    ]
+
+
+def test_only_named_failed_events_are_redriven_and_nothing_is_written_for_others(
+    table: Table,
+) -> None:
+    give_up(table, "a", "b")
+    accept(table, "waiting")
+    watched = FaultyTable(table)
+    assert redrive(watched, names=["waiting", "nobody", "b"]) == [
+        Redriven("waiting", RedriveOutcome.NOT_FAILED),
+        Redriven("nobody", RedriveOutcome.UNKNOWN),
+        Redriven("b", RedriveOutcome.REDRIVEN, "answered 410"),
+    ]
+    assert {write.key.pk for writes in watched.written for write in writes} == {"TIMER#b"}
+    assert schedule.read(table, "a").status is Status.ERROR
+
+
+def test_two_concurrent_redrives_queue_an_event_once(table: Table) -> None:
+    give_up(table, "a")
+    queue = FakeQueue()
+
+    def other(_: object) -> None:
+        redrive(table, queue, ["a"])
+
+    faulty = FaultyTable(table, before_write=other)
+    assert redrive(faulty, queue, ["a"]) == [Redriven("a", RedriveOutcome.NOT_FAILED)]
+    assert queue.bodies == [message("a")]
+
+
+def test_a_redrive_that_failed_is_continued_by_the_next(table: Table) -> None:
+    give_up(table, "a", "b", "c")
+    faulty = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
+    begun = redrive_each(faulty, FakeQueue(), lambda: REDRIVEN_AT / 1000)
+    first = next(begun)
+    with pytest.raises(UnavailableError):
+        next(begun)
+    rest = {one.event_id for one in redrive(table)}
+    assert rest == {"a", "b", "c"} - {first.event_id}
+
+
+def test_the_report_has_every_event_and_its_last_error(vumi: Vumi) -> None:
+    give_up(vumi.table, "a")
+    assert [vumi("redrive-events", "a", "nobody"), vumi.err] == [0, ""]
+    assert vumi.out == (
+        "a queued again; its last error: answered 410\nnobody unknown\n"
+        "1 event queued again\n1 event unknown\n"
+    )
+    assert vumi("redrive-events") == 0
+    assert vumi.out == "0 events queued again\n"
