@@ -3,7 +3,7 @@
     attr("status") == "active"
     attr("version").missing() | (attr("version") <= 3)
 
-`chalicelib.aws.dynamodb_writes` renders a condition for DynamoDB, `vumi.storage.conditions`
+`chalicelib.aws.dynamodb_writes` renders a condition for DynamoDB, `vumi.storage.table`
 evaluates it. A missing attribute is equal to no value, and in no order with it.
 """
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ import boto3
 from botocore.loaders import Loader
 
 from deploy import template
+from simulation import proxies
 from simulation.environment import ROOT, free_port
 from simulation.server_process import request
-from tests.processes.programs import PATIENCE_SECONDS, succeed, until
+from tests.processes.programs import PATIENCE_SECONDS, succeed
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
 
@@ -149,21 +149,12 @@ def running(folder: Path) -> Iterator[Emulator]:
         yield Emulator(endpoint, _copy(folder / "project"))
 
 
-@contextmanager
 def started(
     command: Sequence[str | Path], folder: Path, url: str, **settings: str
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Run a program in a folder, which answers at a URL on entry; stop it at the end."""
-    with (folder / f"{Path(command[0]).name}.log").open("w") as log:
-        process = subprocess.Popen(  # noqa: S603  our own words
-            command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log
-        )
-    try:
-        until(lambda: _answers(url), f"{command[0]} answers")
-        yield
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
+    (_, port), _ = _split(url)
+    return proxies.started(command, folder, port, settings, lambda: _answers(url))
 
 
 def _answers(url: str) -> bool:

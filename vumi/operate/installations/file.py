@@ -51,7 +51,6 @@ from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
-from vumi.storage.removals import removed_items
 from vumi.storage.table import ALL_ITEMS, SqliteTable, all_items, fetch, item_of
 from vumi.storage.view_clock import ViewClock
 from vumi.workers.events import DELIVERY_QUEUE, find_queue
@@ -228,7 +227,10 @@ class FileInstallation:
         return in_folder(self.data / archive.FOLDER, since)
 
     def removed_entries(self, wallet_id: str) -> Iterator[Item]:
-        return removed_items(self.database, wallets.PARTITION + wallet_id)
+        """Yield the entries that TTL has removed and the archive does not have yet."""
+        query = "SELECT pk, sk, attributes FROM changes WHERE pk = ?"
+        rows = self.database.stream(query, (wallets.PARTITION + wallet_id,))
+        return (item_of(*row) for row in rows)
 
     def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""
