@@ -1,4 +1,4 @@
-"""The ledger: the answers of postings, and the order of their ids.
+"""The ledger: the answers of postings, the order of their ids, and the pages of the journal.
 
 The laws (`tests/laws/test_wallets.py`) show that each posting is applied or refused once and for
 good, whatever fails and whoever posts concurrently.
@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailedError, Write
+from chalicelib.storage.writes import ConditionFailedError, Delete, Put, Write
 from chalicelib.ulids import to_number
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import (
     MAX_WRITES,
+    PAGE,
     Ledger,
     NonceReusedError,
     RefusedError,
     SameWalletError,
     later_id,
+    read_journal,
 )
 from chalicelib.wallets.wallet import (
     HOT_SECONDS,
@@ -90,15 +94,10 @@ def bank(table: Table) -> Bank:
     return Bank(table)
 
 
-def test_repeated_deposits_and_transfers_are_applied_once(bank: Bank) -> None:
-    deposits = [bank.deposit(100) for _ in range(3)]
-    transfers = [bank.transfer(30) for _ in range(3)]
-    assert bank.balances == (70, 30)
-    assert deposits == [deposits[0]] * 3
-    assert transfers == [transfers[0]] * 3
-
-
-def test_a_transfer_is_in_both_journals(bank: Bank) -> None:
+def test_a_transfer_is_in_both_journals_and_its_nonce_keeps_the_answer(bank: Bank) -> None:
+    """The digest is compared with those of years ago, so it must never change."""
+    posting = Posting("nonce-01", 30, "B", "A")
+    assert posting.digest == "c0f810c1920892ab1a5c0852c66eebb24b2a3b96bc649fdb99c1ac544fbc278a"
     bank.deposit(100)
     entry = bank.transfer(30)
     for wallet_id in (bank.a, bank.b):
@@ -107,16 +106,7 @@ def test_a_transfer_is_in_both_journals(bank: Bank) -> None:
         assert item == entry.item(wallet_id)
         assert item["SK"] == f"TX#{entry.entry_id}"
         assert item["ttl"] == int(NOON) + HOT_SECONDS
-
-
-def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(bank: Bank) -> None:
-    """The digest is compared with those of years ago, so it must never change."""
-    posting = Posting("nonce-01", 30, "B", "A")
-    assert posting.digest == "c0f810c1920892ab1a5c0852c66eebb24b2a3b96bc649fdb99c1ac544fbc278a"
-    bank.deposit(100)
-    entry = bank.transfer(30)
-    item = bank.table.get(nonce(entry.posting)) or {}
-    assert item == {
+    assert bank.table.get(nonce(entry.posting)) == {
         "PK": f"WALLET#{bank.a}",
         "SK": "NONCE#transfer-1",
         "request": entry.posting.digest,
@@ -140,16 +130,6 @@ def test_a_nonce_of_a_different_posting_is_refused(
     with pytest.raises(NonceReusedError):
         bank.over(bank.table).post(other(bank))
     assert bank.balances == (5, 0)
-
-
-def test_a_wallet_can_transfer_its_balance_and_no_more(bank: Bank) -> None:
-    bank.deposit(100)
-    with pytest.raises(RefusedError, match="has 100 millionths") as refused:
-        bank.transfer(101)
-    answer = refused.value.result
-    assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 100)
-    bank.transfer(100, "transfer-2")
-    assert bank.balances == (0, 100)
 
 
 def test_a_balance_has_a_maximum(bank: Bank) -> None:
@@ -327,3 +307,80 @@ def test_an_id_that_is_too_long_for_a_key_is_read_from_no_table() -> None:
     ):
         with pytest.raises(UnknownWalletError, match=r"no wallet x{30}$"):
             read(table, long)
+
+
+# ---- the journal
+
+A, B = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
+
+
+def entry(number: int) -> Entry:
+    """Return an entry of this many seconds after noon; the nonces are in no order."""
+    return Entry(
+        entry_id=ulid_of(NOON + number),
+        posting=Posting(f"nonce-{number * 7_919 % 1_000:04}", number + 1, A),
+        at=int(NOON + number) * 1000,
+    )
+
+
+def fill(table: Table, entries: list[Entry]) -> None:
+    table.put_all([one.item(A) for one in entries])
+
+
+def ids(entries: list[Entry]) -> list[str]:
+    return [one.entry_id for one in entries]
+
+
+@pytest.mark.parametrize("count", [1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE + 1])
+def test_pages_have_each_entry_once_newest_first(table: Table, count: int) -> None:
+    entries = [entry(number) for number in range(count)]
+    fill(table, entries)
+    read, cursor = [], ""
+    while True:
+        page, cursor = read_journal(table, A, cursor)
+        assert len(page) <= PAGE
+        read += page
+        assert len(read) <= count
+        if not cursor:
+            break
+        assert cursor == read[-1].entry_id
+    assert read == entries[::-1]
+
+
+def test_refused_postings_are_left_out(table: Table) -> None:
+    fill(table, [entry(0), entry(2)])
+    table.put_all([PostingResult(entry(number)).item for number in (0, 2)])
+    table.write(Put(PostingResult(entry(1), PostingOutcome.BALANCE_LIMIT, 3).item))
+    table.write(Put({"PK": wallets.wallet(A).pk, "SK": wallets.SORT, "balance": 4}))
+    assert ids(read_journal(table, A)[0]) == [entry(2).entry_id, entry(0).entry_id]
+
+
+def test_a_cursor_is_valid_after_its_entry_was_archived(table: Table) -> None:
+    entries = [entry(number) for number in range(PAGE + 2)]
+    fill(table, entries)
+    _, cursor = read_journal(table, A)
+    table.write(Delete(wallets.entry(A, entries[2].entry_id)))
+    assert entries[2].entry_id == cursor
+    assert read_journal(table, A, cursor)[0] == [entries[1], entries[0]]
+
+
+def test_a_page_begins_right_after_its_cursor(table: Table) -> None:
+    """The last letter of a cursor may be any letter of a ULID."""
+    tails = [f"{15 * '0'}{letter}" for letter in "0123456789ABCDEFGHJKMNPQRSTVWXYZ"]
+    entries = [replace(entry(0), entry_id=ulid_of(NOON, tail)) for tail in tails]
+    fill(table, entries)
+    for place, one in enumerate(entries):
+        assert read_journal(table, A, one.entry_id)[0] == entries[:place][::-1]
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["x", A.lower(), A + "0", A + "\n", "\ud800" * 26, "8" * 26],
+)
+def test_a_malformed_cursor_is_refused_without_a_query(table: Table, cursor: str) -> None:
+    class NeverQueried(FaultyTable):
+        def query(self, partition: str, **how: Any) -> list[Item]:
+            raise AssertionError(f"asked for {partition}, {how}")
+
+    with pytest.raises(BadRequestError, match=r"^cursor: give the one of the page before"):
+        read_journal(NeverQueried(table), A, cursor)
