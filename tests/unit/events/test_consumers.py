@@ -65,24 +65,6 @@ def status(world: World, name: str) -> Status:
     return schedule.read(world.table, name).status
 
 
-def test_every_event_of_a_batch_is_delivered_and_counted(
-    world: World, counted: dict[str, int]
-) -> None:
-    for name in ("a", "b", "c"):
-        accept(world, name, AT - 2_000)
-    assert deliver(["a", "b", "c"], world) == set()
-    assert {status(world, name) for name in ("a", "b", "c")} == {Status.SUCCESS}
-    assert counted == {"events_delivered": 3, "event_lateness_seconds": 6}
-
-
-def test_an_event_with_two_messages_in_a_batch_is_delivered_once(world: World) -> None:
-    orders = FakeQueue()
-    world.event_queues = {"orders": orders}
-    accept(world, "a", target=Target(TargetKind.QUEUE, "orders"))
-    assert deliver(["a", "a"], world) == set()
-    assert len(orders.bodies) == 1
-
-
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
@@ -190,13 +172,14 @@ def event(kind: TargetKind, address: str = "", payload: str = "") -> Event:
 
 
 @pytest.mark.parametrize(("payload", "body"), [('{"a":"ü"}', '{"a":"ü"}'), ("", '{"id": "e"}')])
-def test_a_url_gets_the_payload_or_the_id_as_json_under_the_id_of_the_event(
-    payload: str, body: str
-) -> None:
-    sender = FakeSender()
+def test_a_url_and_a_queue_get_the_payload_or_the_id_as_json(payload: str, body: str) -> None:
+    sender, queue = FakeSender(), FakeQueue()
     posted = event(TargetKind.URL, URL, payload)
     assert send(posted, no_queue, lambda: cast("Sender", sender)) == DeliveryResult(204)
     assert sender.posted == [(URL, "e", body.encode())]
+    queued = event(TargetKind.QUEUE, "orders", payload)
+    assert send(queued, {"orders": queue}.get, no_sender) == DeliveryResult()
+    assert queue.bodies == [body]
 
 
 @pytest.mark.parametrize(
@@ -210,14 +193,6 @@ def test_without_a_secret_or_its_queue_nothing_is_sent(
     kind: TargetKind, address: str, said: str
 ) -> None:
     assert send(event(kind, address), no_queue, no_sender) == DeliveryResult(error=said)
-
-
-def test_a_queue_gets_the_payload() -> None:
-    queue = FakeQueue()
-    for payload in ('{"a":1}', ""):
-        queued = event(TargetKind.QUEUE, "orders", payload)
-        assert send(queued, {"orders": queue}.get, no_sender) == DeliveryResult()
-    assert queue.bodies == ['{"a":1}', '{"id": "e"}']
 
 
 def test_a_failed_queue_is_reported_briefly() -> None:

@@ -92,6 +92,7 @@ def world(table: Table) -> World:
 
 
 def test_an_event_is_claimed_delivered_and_succeeds(world: World) -> None:
+    """Then it leaves the index, and expires after 30 days."""
     world.accept()
     seen: list[Event] = []
 
@@ -107,26 +108,9 @@ def test_an_event_is_claimed_delivered_and_succeeds(world: World) -> None:
     event = world.read()
     assert (event.status, event.tries, event.claim, event.lease) == (Status.SUCCESS, 1, "", 0)
     assert event.attempts == (Attempt(AT, AT + 300, 200),)
-
-
-def test_a_finished_event_leaves_the_index_and_expires_after_30_days(world: World) -> None:
-    world.accept()
-    world.now += 7_000
-    world.step()
     item = world.item()
-    assert (item["batch"], item["due"]) == (batch(Status.SUCCESS, "e"), AT + 7_000)
-    assert item["ttl"] == AT // 1000 + 7 + 30 * 86_400
-
-
-def test_nothing_is_delivered_before_its_time(world: World) -> None:
-    """Its message returns to the queue until then."""
-    world.accept(at=AT + 1_500)
-    assert not world.step()
-    assert world.queue.bodies == [message("e") + " after 1.5 s"]
-    world.now += 1_499
-    assert not world.step()
-    world.now += 1
-    assert world.step()
+    assert (item["batch"], item["due"]) == (batch(Status.SUCCESS, "e"), AT + 300)
+    assert item["ttl"] == AT // 1000 + 30 * 86_400
 
 
 def test_a_second_worker_does_not_deliver_a_claimed_event(world: World) -> None:

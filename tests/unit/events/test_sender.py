@@ -215,13 +215,6 @@ def test_nothing_is_signed_without_a_secret() -> None:
             Signer(secrets)
 
 
-def test_a_signer_does_not_show_its_secrets() -> None:
-    signer = Signer([KNOWN_SECRET])
-    key = base64.b64decode(KNOWN_SECRET.removeprefix("whsec_"))
-    assert KNOWN_SECRET[6:] not in repr(signer)
-    assert repr(key) not in repr(signer)
-
-
 @pytest.mark.parametrize("webhook_id", ["", "a.b", "a b", "a\r\nX: 1", "é", "a" * 201, "a\n"])
 def test_an_id_that_could_be_read_two_ways_is_refused(webhook_id: str) -> None:
     with pytest.raises(BadWebhookIdError, match="without a full stop"):

@@ -29,12 +29,24 @@ def test_an_active_event_has_its_next_attempt() -> None:
     }
 
 
-@pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR, Status.CANCELLED])
-def test_missing_attributes_are_left_out(status: Status) -> None:
-    shown = serializers.to_json(replace(an_event(), status=status, payload=""))
-    assert shown.keys() == {
+@pytest.mark.parametrize(
+    ("status", "said", "color"),
+    [
+        (Status.SUCCESS, "\u2713 fired", "brightgreen"),
+        (Status.ERROR, "\u2717 failed", "red"),
+        (Status.CANCELLED, "cancelled", "lightgrey"),
+    ],
+)
+def test_a_finished_event_says_so_has_no_time_left_and_no_missing_attributes(
+    status: Status, said: str, color: str
+) -> None:
+    """A cancelled timer has not elapsed, but never will."""
+    event = replace(an_event(at=AT + DAY), status=status, payload="")
+    assert serializers.to_json(event).keys() == {
         "id", "status", "at", "created", "target", "attempts", "attempt_count",
     }  # fmt: skip
+    assert serializers.timer(event, AT) == {"id": "e", "time_left": 0, "status": str(status)}
+    assert serializers.badge(event, AT) == Badge("event", said, color)
 
 
 def test_attempts_are_in_order_and_the_last_error_and_the_worker_are_separate() -> None:
@@ -65,86 +77,50 @@ def test_the_time_left_of_a_timer_is_whole_seconds_and_never_below_0(ahead: int,
     }
 
 
-@pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR, Status.CANCELLED])
-def test_a_finished_timer_has_no_time_left(status: Status) -> None:
-    """A cancelled timer has not elapsed, but never will."""
-    shown = serializers.timer(replace(an_event(at=AT + DAY), status=status), AT)
-    assert shown == {"id": "e", "time_left": 0, "status": str(status)}
-
-
 @pytest.mark.parametrize(
-    ("ahead", "said"),
+    ("ahead", "said", "color"),
     [
-        (SECOND - MINUTE, "due now"),
-        (0, "due now"),
-        (1, "in 1 second"),
-        (SECOND, "in 1 second"),
-        (SECOND + 1, "in 2 seconds"),
-        (2 * MINUTE - SECOND, "in 119 seconds"),
-        (2 * MINUTE, "in 2 minutes"),
-        (2 * HOUR, "in 2 hours"),
-        (2 * DAY - SECOND, "in 47 hours"),
-        (2 * DAY, "in 2 days"),
-        (4 * DAY - SECOND, "in 3 days"),
+        (4 * DAY - SECOND, "in 3 days", "blue"),
+        (2 * DAY, "in 2 days", "blue"),
+        (2 * DAY - SECOND, "in 47 hours", "blue"),
+        (2 * HOUR, "in 2 hours", "blue"),
+        (2 * MINUTE, "in 2 minutes", "blue"),
+        (2 * MINUTE - SECOND, "in 119 seconds", "blue"),
+        (SECOND + 1, "in 2 seconds", "blue"),
+        (SECOND, "in 1 second", "blue"),
+        (1, "in 1 second", "blue"),
+        (0, "due now", "blue"),
+        (1 - MINUTE, "due now", "blue"),
+        (-MINUTE, "\u25b2 late by 60 seconds", "orange"),
+        (-2 * MINUTE, "\u25b2 late by 2 minutes", "orange"),
+        (1 - 3 * DAY, "\u25b2 late by 2 days", "orange"),
     ],
 )
-def test_a_countdown_uses_the_largest_unit_with_two_or_more(ahead: int, said: str) -> None:
-    assert serializers.countdown(ahead) == said
-    assert serializers.badge(an_event(at=AT + ahead), AT) == Badge("event", said, "blue")
-
-
-@pytest.mark.parametrize(
-    ("status", "said", "color"),
-    [
-        (Status.SUCCESS, "\u2713 fired", "brightgreen"),
-        (Status.ERROR, "\u2717 failed", "red"),
-        (Status.CANCELLED, "cancelled", "lightgrey"),
-    ],
-)
-def test_a_finished_event_says_so_whatever_its_time(status: Status, said: str, color: str) -> None:
-    shown = serializers.badge(replace(an_event(at=AT + DAY), status=status), AT)
-    assert (shown.message, shown.color) == (said, color)
-
-
-@pytest.mark.parametrize(
-    ("late", "said", "color"),
-    [
-        (MINUTE - 1, "due now", "blue"),
-        (MINUTE, "\u25b2 late by 60 seconds", "orange"),
-        (2 * MINUTE, "\u25b2 late by 2 minutes", "orange"),
-        (3 * DAY - 1, "\u25b2 late by 2 days", "orange"),
-    ],
-)
-def test_an_event_that_waits_for_a_minute_after_its_time_is_late(
-    late: int, said: str, color: str
+def test_a_countdown_has_the_largest_unit_with_two_or_more_until_the_event_is_late(
+    ahead: int, said: str, color: str
 ) -> None:
-    assert serializers.badge(an_event(), AT + late) == Badge("event", said, color)
+    assert serializers.badge(an_event(at=AT + ahead), AT) == Badge("event", said, color)
 
 
 FAILED, RUNNING = Attempt(AT, AT + 1, 500, "status 500"), Attempt(AT + MINUTE)
 
 
 @pytest.mark.parametrize(
-    ("attempts", "said", "color"),
+    ("attempts", "left", "said", "color"),
     [
-        ((FAILED,), "\u25b2 failing, retry in 5 minutes", "orange"),
-        ((FAILED, RUNNING), "\u25b2 failing, retry in 5 minutes", "orange"),
-        ((RUNNING,), "in 5 minutes", "blue"),
+        ((FAILED,), 5 * MINUTE, "\u25b2 failing, retry in 5 minutes", "orange"),
+        ((FAILED, RUNNING), 5 * MINUTE, "\u25b2 failing, retry in 5 minutes", "orange"),
+        ((RUNNING,), 5 * MINUTE, "in 5 minutes", "blue"),
+        ((FAILED,), SECOND, "\u25b2 failing, retry in 1 second", "orange"),
+        ((FAILED,), -DAY, "\u25b2 failing, retry due now", "orange"),
     ],
 )
-def test_an_event_with_a_failed_attempt_says_when_the_next_one_is(
-    attempts: tuple[Attempt, ...], said: str, color: str
+def test_a_failing_event_says_when_the_next_attempt_is_and_is_not_late(
+    attempts: tuple[Attempt, ...], left: int, said: str, color: str
 ) -> None:
-    event = replace(an_event(), attempts=attempts, tries=len(attempts), next_at=AT + 5 * MINUTE)
+    next_at, tries = AT + left, len(attempts)
+    event = replace(an_event(at=AT - DAY), attempts=attempts, tries=tries, next_at=next_at)
     assert serializers.badge(event, AT) == Badge("event", said, color)
-
-
-@pytest.mark.parametrize(("left", "said"), [(SECOND, "in 1 second"), (0, "due now")])
-def test_a_failing_event_whose_next_attempt_begins_is_not_late(left: int, said: str) -> None:
-    event = replace(an_event(), attempts=(FAILED,), tries=1, next_at=AT + left)
-    for now in (AT, AT + DAY * (not left)):
-        shown = serializers.badge(event, now)
-        assert (shown.message, shown.color) == (f"\u25b2 failing, retry {said}", "orange")
 
 
 def test_attempts_before_a_redrive_are_not_failures_of_the_new_round() -> None:

@@ -67,11 +67,6 @@ def swept(table: Table, now: int) -> dict[str, int]:
     return sent(queue)
 
 
-def test_events_due_within_five_minutes_are_sent_with_their_times(table: Table) -> None:
-    accept(table, AT - MINUTE, AT, AT + AHEAD, AT + AHEAD + 1)
-    assert swept(table, AT) == {"e0": AT - MINUTE, "e1": AT, "e2": AT + AHEAD}
-
-
 def test_a_sweep_continues_from_the_cursor(table: Table) -> None:
     accept(table, AT + AHEAD, AT + AHEAD + 1, AT + AHEAD + MINUTE, AT + AHEAD + MINUTE + 1)
     assert set(swept(table, AT)) == {"e0"}
@@ -89,16 +84,6 @@ def test_a_missed_event_is_found_when_it_is_overdue_and_then_waits(table: Table)
     assert swept(table, overdue + RESCUE_SECONDS * 1000 - 1) == {}
     later = overdue + (RESCUE_SECONDS + OVERDUE_SECONDS) * 1000
     assert set(swept(table, later)) == {"e0"}
-
-
-def test_a_rescued_event_moves_in_the_index_and_keeps_its_time(table: Table) -> None:
-    swept(table, AT)
-    accept(table, AT)
-    swept(table, AT + 2 * MINUTE)
-    event = schedule.read(table, "e0")
-    assert (event.at, event.next_at) == (AT, AT)
-    [due] = table.query_due(batch(Status.ACTIVE, "e0"), limit=9)
-    assert due.due == AT + 2 * MINUTE + RESCUE_SECONDS * 1000
 
 
 def test_an_event_that_changes_while_it_is_rescued_delays_no_other(table: Table) -> None:
