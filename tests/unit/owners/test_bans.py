@@ -131,15 +131,6 @@ def test_a_banned_id_says_so_counts_nothing_and_tells_no_number(
     assert SAID not in api.ask(method, target, body or b"", SECRET).response.body.decode("latin")
 
 
-def test_the_numbers_stay_and_are_shown_again(api: Api) -> None:
-    badge = f"/api/v1/views?id={ID}"
-    ban(api)
-    assert [api.ask("GET", badge).body["isError"] for _ in range(3)] == [True] * 3
-    lift(api)
-    assert api.ask("GET", badge).body["message"] == "1007"
-    assert api.viewed == ["a/b"]
-
-
 def test_a_list_of_badges_hides_the_numbers_of_banned_ones(api: Api) -> None:
     ban(api)
     assert api.ask("GET", "/api/v1/badges", token=SECRET).body["badges"] == [

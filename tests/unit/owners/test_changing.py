@@ -56,17 +56,6 @@ CHANGES = [
 ]
 
 
-def test_all_is_changed_in_one_transaction(table: Table) -> None:
-    owned = claimed(table)
-    visit(table, times=3)
-    watched = FaultyTable(table)
-    change(watched, owned, base=40, reset=True, frozen=True, name="mona")
-    assert len(watched.written) == 1
-    for name in (BADGE, "mona"):
-        count = badge_count.read(table, name)
-        assert (count.shown, count.summary.frozen) == (40, True)
-
-
 @pytest.mark.parametrize("wanted", CHANGES, ids=str)
 @pytest.mark.parametrize("is_claimed", [False, True])
 def test_nothing_of_a_badge_that_was_deleted_meanwhile_is_changed(
@@ -212,28 +201,6 @@ def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
 
 
 # ---- rename
-
-
-def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
-    """2 views before, then 3 by the old name and 4 by the new one."""
-    owned = claimed(table)
-    visit(table, times=2)
-    rename(table, owned, "mona")
-    visit(table, times=3)
-    visit(table, badge_id="mona", times=4)
-    assert [shown(table, name) for name in (BADGE, "mona")] == [9, 9]
-    assert items(table, "mona") == [
-        {
-            "PK": "USER#mona",
-            "SK": "VIEWS",
-            "alias": BADGE,
-            "count": 0,
-            "watermark": AT_NOON + AHEAD,
-            "reset": AT_NOON + AHEAD,
-            "version": 1,
-            "created": int(NOON),
-        }
-    ]
 
 
 def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:

@@ -22,7 +22,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
 from simulation.clocks import NOON
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, summary, view
+from simulation.views import BADGE, fold, shown, view
 from tests.unit.owners.owning import (
     LATER,
     LOST,
@@ -72,16 +72,6 @@ def test_an_id_that_is_not_new_cannot_be_claimed_and_stays_as_it_is(
     with pytest.raises(TakenError, match=TAKEN):
         claim(table, base=5)
     assert items(table) == before
-
-
-def test_a_badge_with_a_count_of_0_and_views_of_an_earlier_life_can_be_claimed(
-    table: Table,
-) -> None:
-    put_summary(table, count=0, base=0, created=17, watermark=AT_NOON, reset=AT_NOON)
-    put_views(table, AT_NOON)
-    claimed(table)
-    assert summary(table)["created"] == 17
-    assert shown(table) == 0
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
@@ -166,17 +156,6 @@ def test_a_badge_that_has_a_setting_keeps_its_owner(table: Table, wanted: dict[s
         claim(table, now=NOON + 2 * WEEK)
 
 
-@pytest.mark.parametrize("wanted", [{"base": 1}, {"name": "mona"}], ids=["summary", "owner"])
-def test_a_change_that_overtakes_the_next_claim_keeps_the_badge(
-    table: Table, wanted: dict[str, Any]
-) -> None:
-    owned, now = claimed(table), NOON + WEEK
-    step = once(lambda: change(table, owned, now, **wanted))
-    with pytest.raises(TakenError):
-        claim(FaultyTable(table, before_write=step), now=now)
-    assert again(table, owned).digest == owned.digest
-
-
 def test_a_claim_between_the_reads_of_another_is_not_replaced(table: Table) -> None:
     """The other one has read the void claim before it, and the summary after it."""
     claim(table)
@@ -207,15 +186,6 @@ def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:
 
 
 # ---- authenticate
-
-
-def test_the_secret_of_the_claim_opens_the_badge_by_each_of_its_names(table: Table) -> None:
-    secret = claim(table)
-    rename(table, finding.authenticate(table, BADGE, secret), "mona", "lisa")
-    for name in (BADGE, "mona", "lisa"):
-        owned = finding.authenticate(table, name, secret)
-        assert (owned.badge_id, owned.names) == (BADGE, (BADGE, "mona", "lisa"))
-        assert not owned.deleted
 
 
 @pytest.mark.parametrize("wrong", [lambda _: "", lambda secret: secret[:-1], tokens.digest])

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.counting import badge_count
 from chalicelib.http import tokens
 from chalicelib.owners import claiming, finding
-from chalicelib.owners.finding import NotClaimedError, OwnedBadge, WrongSecretError
+from chalicelib.owners.finding import OwnedBadge, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
@@ -102,52 +102,6 @@ def test_a_tombstone_ends_only_after_the_days_are_deleted(table: Table) -> None:
     delete(table, finding.authenticate(table, BADGE, secret))
     assert "ttl" in summary(table)
     assert days(table) == {}
-
-
-@pytest.mark.parametrize("what", ["fold", "count", "claim", "rename"])
-def test_the_next_write_of_a_tombstone_makes_it_stay(table: Table, what: str) -> None:
-    """A new life began: its count must not end with the old one."""
-    delete(table, claimed(table))
-    if what == "fold":
-        visit(table, LATER)
-        assert fold(table, LATER + 1_000) == 1
-    elif what == "count":
-        assert store(table, view(int(LATER * 1000), hot=True), now=LATER) == {}
-    elif what == "claim":
-        claim(table, now=LATER)
-    else:
-        rename(table, claimed(table, "hubot"), BADGE)
-    assert "ttl" not in summary(table)
-    assert summary(table)["reset"]
-
-
-@pytest.mark.parametrize("name", [BADGE, "mona"])
-def test_a_deleted_badge_can_be_claimed_by_another_owner(table: Table, name: str) -> None:
-    secret = claim(table, base=5)
-    owned = rename(table, finding.authenticate(table, BADGE, secret), "mona")
-    visit(table, times=3)
-    delete(table, owned)
-    other = claim(table, name, now=NOON + 1)
-    assert other != secret
-    assert shown(table, name) == 0
-    with pytest.raises(WrongSecretError):
-        finding.authenticate(table, name, secret)
-    assert finding.authenticate(table, name, other).names == (name,)
-    visit(table, NOON + 2, name)
-    assert shown(table, name) == 1
-
-
-@pytest.mark.parametrize("name", [BADGE, "mona"])
-def test_a_repeated_deletion_has_the_same_answer_by_every_name(table: Table, name: str) -> None:
-    secret = claim(table)
-    delete(table, rename(table, finding.authenticate(table, BADGE, secret), "mona"))
-    before = state(table, BADGE, "mona")
-    owned = finding.authenticate(table, name, secret)
-    assert owned == OwnedBadge(name, tokens.digest(secret), (name,), deleted=True)
-    delete(table, owned)
-    assert state(table, BADGE, "mona") == before
-    with pytest.raises(NotClaimedError, match=f"^{name} was deleted$"):
-        change(table, owned, base=5)
 
 
 def test_a_repeated_deletion_does_not_change_the_new_life(table: Table) -> None:

@@ -18,7 +18,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once
-from simulation.views import BADGE, WINDOWS, days, fold, put_summary, put_views, shown, store, view
+from simulation.views import BADGE, WINDOWS, days, fold, put_summary, put_views, shown
 
 NOW = datetime(2026, 11, 21, 8, 40, tzinfo=UTC)
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -102,14 +102,6 @@ def test_no_view_of_a_day_comes_back_that_a_fold_had_finished_too_early(table: T
     assert by_hour(table) == {"2026-11-19T22": 3, "2026-11-20T23": 5, "2026-11-22T00": 1}
 
 
-def test_a_view_that_comes_late_counts_in_the_hour_in_which_it_comes(table: Table) -> None:
-    remove(table, "2026-11-21T07", "2026-11-21T08")
-    late = view(milliseconds(parse_hour("2026-11-21T07")), 99, first=False)
-    assert store(table, late, now=NOW.timestamp()) == {}
-    assert "2026-11-21T07" not in by_hour(table)
-    assert by_hour(table)["2026-11-21T08"] == 1
-
-
 @pytest.mark.parametrize(
     ("first", "until", "now"),
     [
@@ -190,14 +182,6 @@ def test_a_reader_of_the_summary_before_begins_again(table: Table) -> None:
 def test_other_times_are_refused(first: str, until: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hours(first, until)
-
-
-@pytest.mark.parametrize(
-    "given",
-    ["2026-11-21T08:00Z", "2026-11-21T08:00:00Z", "2026-11-21T08", "2026-11-21T08:00+00:00"],
-)
-def test_an_hour_is_read_in_the_forms_of_iso_8601(given: str) -> None:
-    assert parse_hour(given) == datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 def test_90_days_are_one_transaction(table: Table) -> None:
