@@ -258,15 +258,6 @@ def test_a_view_in_between_is_neither_stored_nor_counted_and_is_returned(
     assert (watched.put, watched.written) == ([], [])
 
 
-@pytest.mark.parametrize("age", [900.0, 1e6])
-def test_an_old_view_is_counted_at_once(table: Table, age: float) -> None:
-    assert store(table, view(), now=NOON + age) == {}
-    assert (live(table), summary(table)["count"]) == ([], 1)
-    assert store(table, view(), now=NOON + age) == {}
-    assert summary(table)["count"] == 1
-    assert table.get(MARKER) is None
-
-
 def test_only_the_first_view_of_a_window_has_a_marker_put(table: Table) -> None:
     watched = FaultyTable(table)
     assert store(watched, view(first=False)) == {}

@@ -28,10 +28,8 @@ from simulation.views import (
     put_summary,
     put_views,
     shown,
-    store,
     summary,
     ulid,
-    view,
 )
 
 TODAY = "2026-03-14"
@@ -99,14 +97,6 @@ def test_no_view_is_folded_before_its_grace_is_over(
     assert summary(table).get("watermark", 0) == (AT_MARK if counted else 0)
 
 
-def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: MemoryTable) -> None:
-    put_views(table, AT_NOON)
-    assert fold_at(table, AFTER_GRACE, MARK + DAY) == 1
-    assert summary(table)["watermark"] == AT_MARK
-    assert store(table, view(AT_MARK + 300_000), now=AFTER_GRACE) == {}
-    assert shown(table) == 2
-
-
 def test_a_fold_up_to_the_watermark_reads_no_view(table: MemoryTable) -> None:
     put_summary(table, watermark=AT_MARK)
     put_views(table, AT_NOON)
@@ -162,20 +152,6 @@ def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: Mem
     day, update = (writes[0].key.sk for writes in watched.written)
     assert (day, update) == ("DAY#2026-03-13", "VIEWS")
     assert days(table) == {"2026-03-13": {"views": 2, "h23": 2, "version": 6, "reset": 5}}
-
-
-def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTable) -> None:
-    """Both enter the new day; the other one, in between, counted a view of the old day first."""
-    put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
-    put_views(table, AT_NOON)
-
-    def other() -> None:
-        put_summary(table, count=3, today={"day": "2026-03-13", "h23": 3}, version=7)
-        assert fold_at(table, AFTER_GRACE) == 1
-
-    assert fold_at(FaultyTable(table, before_write=once(other)), AFTER_GRACE) == 0
-    assert days(table)["2026-03-13"]["views"] == 3
-    assert summary(table)["count"] == 4
 
 
 def put_today(table: Table, **attributes: Value) -> None:
@@ -310,17 +286,3 @@ def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable)
     table.write(Put(odd))
     with pytest.raises(ValueError, match="ULID"):
         fold_at(table, AFTER_GRACE)
-
-
-# ---- markers
-
-
-@pytest.mark.parametrize(
-    ("now", "ttl"), [(NOON + 1_000.5, NOON + 1_000 + 600), (NOON, NOON + 300 + 600)]
-)
-def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
-    table: MemoryTable, now: float, ttl: float
-) -> None:
-    BadgeFold(counting(table, now), BADGE).postpone(MARK)
-    place = keys.marker(BADGE, MARK)
-    assert table.get(place) == place.item(badge=BADGE, ttl=int(ttl))

@@ -116,24 +116,6 @@ def test_an_error_names_the_value_that_is_wrong(name: str, value: object) -> Non
     assert repr(value) in str(malformed.value)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(ULID_AT_NOON),
-    lambda parts: st.lists(parts) | st.dictionaries(st.text(), parts),
-    max_leaves=5,
-)
-FIELDS = dict.fromkeys(("id", "view", "first", "hot", "fold"), JSON)
-
-
-@given(st.fixed_dictionaries({}, optional=FIELDS) | JSON)
-def test_any_message_is_a_view_or_malformed_and_nothing_else(fields: Any) -> None:
-    try:
-        view = View.from_message(json.dumps(fields))
-    except MalformedError:
-        return
-    assert (view.badge_id, view.ulid) == (fields["id"], fields["view"])
-    assert [view.first, view.hot] == [fields["first"], fields["hot"]]
-
-
 # ---- windows
 
 LENGTHS = st.integers(min_value=1, max_value=86_400)
@@ -147,27 +129,12 @@ def test_the_settings_set_the_lengths() -> None:
     assert Windows.of(Settings()) == Windows() == Windows(300, 600, 1_296_000)
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "mark"), [(0, 300), (299_999, 300), (300_000, 600), (300_001, 600)]
-)
-def test_a_view_at_a_mark_is_the_first_of_the_next_window(milliseconds: int, mark: int) -> None:
-    assert WINDOWS.mark(milliseconds) == mark
-
-
 @given(TIMES, LENGTHS)
 def test_every_time_is_in_the_window_that_ends_at_its_mark(at: int, window: int) -> None:
     mark = Windows(window=window).mark(at)
     assert type(mark) is int
     assert mark % window == 0
     assert (mark - window) * 1000 <= at < mark * 1000
-
-
-@pytest.mark.parametrize(
-    ("since", "foldable"), [(599.999, -300), (600, 0), (899.999, 0), (900, 300), (1_800, 1_200)]
-)
-def test_a_mark_can_be_folded_from_the_end_of_its_grace_on(since: float, foldable: int) -> None:
-    """Both are seconds from a mark on."""
-    assert WINDOWS.foldable(NOON + since) == NOON + foldable
 
 
 @given(st.floats(min_value=100_000, max_value=4e9), LENGTHS, LENGTHS)
