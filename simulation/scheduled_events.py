@@ -16,6 +16,6 @@ def deliver(delivery: EventDelivery, event: Event) -> None:
         delivery.settle(attempted)
 
 
-def an_event(name: str = "e", at: Milliseconds = AT, request: str = "") -> Event:
+def an_event(name: str = "e", at: Milliseconds = AT) -> Event:
     """Return an event for the log that was accepted at noon."""
-    return Event(name, at, AT, Target(TargetKind.LOG), '"hello"', request or f"{name} at {at}")
+    return Event(name, at, AT, Target(TargetKind.LOG), '"hello"', f"{name} at {at}")

@@ -25,7 +25,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.messages import MalformedError, lag_seconds
 from chalicelib.storage.ports import Archive
-from chalicelib.units import Seconds
+from chalicelib.units import Seconds, to_iso8601
 from chalicelib.wallets.wallet import PARTITION, Entry
 
 PREFIX = "journal"
@@ -82,7 +82,7 @@ class EntryRemoval:
             "from": posting.source,
             "to": posting.target,
             "nonce": posting.nonce,
-            "at": self.time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "at": to_iso8601(self.entry.at),
         }
         return json.dumps(fields, separators=(",", ":"))
 

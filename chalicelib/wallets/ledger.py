@@ -155,9 +155,7 @@ class Ledger:
         """
         for key, item in standing.items():
             if item is None:
-                raise wallets.UnknownWalletError(
-                    wallets.unknown(key.pk.removeprefix(wallets.PARTITION))
-                )
+                raise wallets.unknown(key.pk.removeprefix(wallets.PARTITION))
         there = {key: item for key, item in standing.items() if item is not None}
         for side in _list_sides(posting):
             if side.key in there and not side.allows(there[side.key]):

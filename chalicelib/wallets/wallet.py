@@ -227,7 +227,7 @@ def read(table: Table, wallet_id: str) -> Wallet:
     check(wallet_id)
     item = table.get(wallet(wallet_id))
     if item is None:
-        raise UnknownWalletError(unknown(wallet_id))
+        raise unknown(wallet_id)
     return Wallet(
         wallet_id, text(item, "user"), number(item, "balance"), bool(number(item, "public"))
     )
@@ -245,23 +245,18 @@ def publish(table: Table, wallet_id: str, *, is_public: bool) -> None:
     """Switch the badge of a wallet on or off. Raises `UnknownWalletError` and `StorageError`."""
     check(wallet_id)
     try:
-        table.write(
-            Update(
-                wallet(wallet_id),
-                values={"public": int(is_public)},
-                condition=attr("SK").exists(),
-            )
-        )
+        shown = {"public": int(is_public)}
+        table.write(Update(wallet(wallet_id), values=shown, condition=attr("SK").exists()))
     except ConditionFailedError:
-        raise UnknownWalletError(unknown(wallet_id)) from None
+        raise unknown(wallet_id) from None
 
 
 def check(wallet_id: str) -> None:
     """Raise `UnknownWalletError` unless a text has the form of an id: its key could be too long."""
     if ID.fullmatch(wallet_id) is None:
-        raise UnknownWalletError(unknown(wallet_id))
+        raise unknown(wallet_id)
 
 
-def unknown(wallet_id: str) -> str:
-    """Return the message about a wallet that does not exist."""
-    return f"there is no wallet {wallet_id[:30]}"
+def unknown(wallet_id: str) -> UnknownWalletError:
+    """Return the error of a wallet that does not exist."""
+    return UnknownWalletError(f"there is no wallet {wallet_id[:30]}")

@@ -62,7 +62,7 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
     so each entry is found in one of them.
     """
     if ID.fullmatch(wallet_id) is None:
-        raise ReportedError(unknown(wallet_id))
+        raise ReportedError(str(unknown(wallet_id)))
     with closing(sqlite3.connect("", isolation_level=None)) as entries:
         entries.execute("CREATE TABLE entries (id TEXT PRIMARY KEY, item TEXT) WITHOUT ROWID")
         entries.execute("BEGIN")
@@ -73,7 +73,7 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
 
         wallet = read_wallet(installation.table, wallet_id, add)
         if wallet is None:
-            raise ReportedError(unknown(wallet_id))
+            raise ReportedError(str(unknown(wallet_id)))
         for item in _read_older(installation, wallet):
             add(item)
         yield Statement(wallet_id, number(wallet, "balance"), text(wallet, "last"), entries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,10 +12,10 @@ import pytest
 from chalicelib.events import event as events
 from chalicelib.events import schedule, serializers
 from chalicelib.http import tokens
-from chalicelib.outgoing.urls import Record
 from chalicelib.settings import Settings
 from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
+from simulation.hosts import Names
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -39,13 +39,6 @@ ENDPOINTS = (
 )
 
 
-def resolved(host: str, port: int, **_: object) -> Sequence[Record]:
-    """Resolve the one name of these tests, to a private address."""
-    if host != "private.example.com":
-        raise OSError("no such name")
-    return [(2, 1, 6, "", ("10.0.0.1", port))]
-
-
 @pytest.fixture
 def resources() -> GivenResources:
     return GivenResources(
@@ -58,7 +51,7 @@ def resources() -> GivenResources:
             has_webhook_secrets=True,
         ),
         clock=lambda: NOON,
-        resolver=resolved,
+        resolver=Names(["10.0.0.1"]),
     )
 
 
