@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,25 +14,16 @@ import pytest
 
 from chalicelib import description
 from chalicelib.api import TABLE
-from chalicelib.http import tokens
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
-from simulation.tokens import store_token
 from tests import checkers
 from tests.http_calls import HOST, Example, calls, examples
-from tests.processes.server import Server, running
-from vumi.storage.database import FILE, Database
-from vumi.storage.table import SqliteTable
+from tests.processes.server import TOKEN, WITH_TOKEN, Server, create_token, running
 
-TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
 DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)
 FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWallet", "makeEvent")
 """Calls that make what others show."""
-SETTINGS = {
-    "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
-    "WEBHOOK_ALLOW": "127.0.0.0/8",
-    "PUBLIC_TOP": "me.example/*",
-}
+SETTINGS = WITH_TOKEN | {"WEBHOOK_ALLOW": "127.0.0.0/8", "PUBLIC_TOP": "me.example/*"}
 """They allow webhooks to this machine alone, where nothing receives them."""
 LAST = ("cancelEvent", "deleteBadge")
 AGAIN = "deleteBadgeByQuery"
@@ -53,6 +43,7 @@ class Reader:
     """A person who sends the examples with their own host, tokens and ids."""
 
     server: Server
+    users_token: str
     own: dict[str, str] = field(default_factory=dict)
 
     def send(self, example: Example) -> tuple[int, str, Any]:
@@ -91,9 +82,7 @@ def keys(part: Any) -> Any:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     with running(tmp_path, **SETTINGS) as server:
-        with closing(Database(tmp_path / FILE)) as database:
-            store_token(SqliteTable(database), USERS_TOKEN, A_USER)
-        reader = Reader(server, {"Bearer TOKEN": f"Bearer {TOKEN}"})
+        reader = Reader(server, create_token(tmp_path, "user", A_USER))
         reader.own["https://example.com/hook"] = "https://127.0.0.1:1/hook"
         tomorrow = datetime.now(UTC) + timedelta(days=1)
         reader.own["2026-12-24T18:00:00Z"] = tomorrow.isoformat()
@@ -106,7 +95,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 def ask(reader: Reader, example: Example) -> Any:
     """Send an example; return the JSON of its answer, checked by the description."""
-    token = USERS_TOKEN if example.call.name == "getMyWallet" else TOKEN
+    token = reader.users_token if example.call.name == "getMyWallet" else TOKEN
     reader.own["Bearer TOKEN"] = f"Bearer {token}"
     status, kind, answer = reader.send(example)
     assert (example.curl, status, kind) == (example.curl, example.status, example.kind), answer
