@@ -169,11 +169,8 @@ def hand_over(
 
     def prepare(owned: OwnedBadge) -> Iterable[Write]:
         if not owned.is_claimed:
-            raise (
-                finding.deleted_error(badge_id)
-                if owned.deleted
-                else finding.unclaimed_error(badge_id)
-            )
+            error = finding.deleted_error if owned.deleted else finding.unclaimed_error
+            raise error(badge_id)
         holds = is_same(owned.digest, own_digest)
         held = is_same(owned.previous, own_digest)
         if is_same(owned.digest, new_digest) and (holds or held):
@@ -207,12 +204,8 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
     A tombstone with the time of the deletion stays for `retention` and a week. Raises `OwnerError`
     and `StorageError`.
     """
-    _bury(
-        table,
-        finding.write_again(owned.badge_id, lambda: _delete(table, owned, now)),
-        now,
-        retention,
-    )
+    deleted = finding.write_again(owned.badge_id, lambda: _delete(table, owned, now))
+    _bury(table, deleted, now, retention)
 
 
 def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:

@@ -69,12 +69,7 @@ def claim_badge(request: Request, resources: OwnerResources) -> Response:
     """Claim an id that has no views, or prove that an id is yours; return the secret."""
     asked = requests.ClaimBody(request.body)
     if asked.proof is not None:
-        proof = proving.Proof(asked.badge_id, asked.proof or tokens.new_token(), asked.digest)
-        if not asked.proof:
-            return _begin_proof(proof, request, resources)
-        before = _describe(asked.badge_id, resources)
-        _end_proof(proof, request, resources)
-        return _claimed_response(proof.secret, before, asked)
+        return _prove(asked, request, resources)
     ids.check_counted(asked.badge_id, resources)
     guards.check_limit(Action.CLAIM, request, resources)
     _check_quota(asked.badge_id, resources)
@@ -129,33 +124,23 @@ def delete_badge(request: Request, resources: OwnerResources) -> Response:
     return responses.no_content(Change(owned.names[-1], before))
 
 
-def _begin_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> Response:
-    """Return a new key, and the line that shows it; nothing is stored."""
-    place = _place(proof, request, resources)
-    return responses.json(
-        {
-            "id": proof.badge_id,
-            "challenge": proof.challenge,
-            "proof": proof.key,
-            "url": place.url,
-        },
-        202,
-    )
+def _prove(asked: requests.ClaimBody, request: Request, resources: OwnerResources) -> Response:
+    """Give the badge to the requester if the line of their key is there.
 
-
-def _end_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> None:
-    """Look for the line, and give the badge to the requester if it is there."""
-    place = _place(proof, request, resources)
-    _check_quota(proof.badge_id, resources)
-    search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
-    search.prove(proof, place, resources.view_clock())
-
-
-def _place(proof: proving.Proof, request: Request, resources: OwnerResources) -> places.Place:
+    Without a key, return a new one, and the line that shows it; nothing is stored.
+    """
+    proof = proving.Proof(asked.badge_id, asked.proof or tokens.new_token(), asked.digest)
     ids.check_counted(proof.badge_id, resources)
     place = places.find(proof.badge_id, resources.settings.proofs)
     guards.check_limit(Action.PROOF, request, resources)
-    return place
+    if not asked.proof:
+        shown = {"challenge": proof.challenge, "proof": proof.key, "url": place.url}
+        return responses.json({"id": proof.badge_id, **shown}, 202)
+    _check_quota(proof.badge_id, resources)
+    before = _describe(proof.badge_id, resources)
+    search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
+    search.prove(proof, place, resources.view_clock())
+    return _claimed_response(proof.secret, before, asked)
 
 
 def _check_quota(badge_id: str, resources: OwnerResources) -> None:
