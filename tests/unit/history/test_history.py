@@ -75,14 +75,6 @@ def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> No
         read(table)
 
 
-def test_days_come_oldest_first_and_those_without_views_are_zero(table: Table) -> None:
-    put_days(table, {"2026-11-18": {"h00": 2}, "2026-11-21": {"h08": 3}})
-    found = read(table, days=5)
-    assert labels(found)[::4] == ["2026-11-17", "2026-11-21"]
-    assert views(found) == [0, 2, 0, 0, 3]
-    assert (found.total, found.since) == (5, date(2026, 11, 18))
-
-
 def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
     put_days(table, {"2026-11-20": {"h08": 3, "h09": 4}, "2026-11-21": {"h00": 1, "h08": 2}})
     table.put_all(live(NOW, NOW - timedelta(hours=1)))

@@ -51,13 +51,6 @@ def test_a_period_starts_at_midnight_in_its_zone(table: Table, zone: timezone) -
     assert start.utcoffset() == zone.utcoffset(None)
 
 
-def test_a_week_starts_on_monday() -> None:
-    for day in range(16, 23):
-        start = Show.WEEK.start(datetime(2026, 11, day, 5, tzinfo=UTC))
-        assert start == datetime(2026, 11, 16, tzinfo=UTC)
-        assert start.isocalendar().weekday == 1
-
-
 # ---- the numbers
 
 
