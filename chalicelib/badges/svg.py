@@ -12,7 +12,7 @@ from functools import lru_cache
 from chalicelib.badges import colors, logos, spark, svg_styles
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
-from chalicelib.badges.svg_markup import Drawing, escape, number
+from chalicelib.badges.svg_styles import Drawing, escape, number
 
 MAX_BYTES = 4096
 """A logo or a sparkline that would make a badge larger is left out."""

@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import dataclass
 
 from chalicelib.badges import colors
-from chalicelib.badges.svg_markup import escape
+from chalicelib.badges.svg_styles import escape
 from chalicelib.history import chart_axes, chart_plot, chart_texts
 from chalicelib.history.chart_axes import TimeAxis
 from chalicelib.history.chart_plot import (
