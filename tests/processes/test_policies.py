@@ -20,7 +20,7 @@ from botocore.compat import HTTPHeaders
 
 from app import app
 from chalicelib.aws import pause_api
-from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.chalice_routes import authorize
 from chalicelib.counting.view import View
 from chalicelib.events.event import Event, Status, Target, TargetKind, key
 from chalicelib.http import tokens

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from chalicelib.aws import http_authorizer, resources
-from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.chalice_routes import authorize
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError

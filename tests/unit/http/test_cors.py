@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.api import TABLE
-from chalicelib.http.dispatch import handle
+from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.limits import Action
@@ -34,7 +34,7 @@ OTHERS = sorted({*BY_NAME} - {*READS, f"POST {VIEWS}"})
 
 def answer(route: Route, **query: list[str]) -> Answer:
     request = Request(route.method, route.path, query=query, headers={"origin": SITE, "host": "me"})
-    return Answer(handle(route, request, GivenResources(MemoryTable())))
+    return Answer(dispatch(TABLE, request, GivenResources(MemoryTable())))
 
 
 @pytest.mark.parametrize("name", [*READS, f"POST {VIEWS}"])

@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.api import TABLE
 from chalicelib.http import query
-from chalicelib.http.dispatch import dispatch, handle
+from chalicelib.http.dispatch import dispatch
 from chalicelib.http.fields import Field, Options
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
@@ -134,8 +134,9 @@ def test_every_writing_route_of_the_product_but_that_of_a_view_refuses_other_sit
     ]
     assert len(writing) > 8
     for route in writing:
-        request = Request(route.method, route.path, headers={"sec-fetch-site": "cross-site"})
-        assert refusal(handle(route, request, GivenResources())) == (403, "cross_site")
+        headers, caller = {"sec-fetch-site": "cross-site"}, Caller(Role.OPERATOR)
+        request = Request(route.method, route.path, headers=headers, caller=caller)
+        assert refusal(dispatch(TABLE, request, GivenResources())) == (403, "cross_site")
 
 
 def test_a_preflight_request_allows_no_change() -> None:
@@ -206,7 +207,7 @@ def test_only_pages_and_files_of_the_product_ignore_unknown_options() -> None:
     assert {route.path for route in reading if route.options is ANY_OPTIONS} == files
     for route in reading:
         request = Request("GET", route.path, query={"nonsense": ["1"]})
-        answered = handle(route, request, GivenResources()).body.decode()
+        answered = dispatch(TABLE, request, GivenResources()).body.decode()
         assert ("unknown option" in answered) == (route.path not in files)
 
 
@@ -271,12 +272,3 @@ def test_a_route_of_a_feature_that_is_switched_off_says_so_before_it_asks_for_a_
     message = json.loads(response.body)["error"]["message"]
     assert message == "events are switched off in this deployment: EVENTS=off"
     assert refusal(ask("GET", "/timers", without(Feature.WALLETS))) == (401, "unauthorized")
-
-
-def test_a_server_with_a_router_of_its_own_refuses_the_route_too() -> None:
-    """Chalice's authorizer has checked the token by then."""
-    [route] = [route for route in ROUTES.routes if route.path == "/timers"]
-    request = Request("GET", "/timers", caller=Caller(Role.OPERATOR))
-    refused = handle(route, request, without(Feature.EVENTS))
-    assert refusal(refused) == (404, "switched_off")
-    assert handle(route, request, GivenResources()).status == 204
