@@ -18,7 +18,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View
 from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, number

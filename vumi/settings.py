@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.settings import (
     Setting,
     Settings,

@@ -15,9 +15,9 @@ from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting.bans import TimedBans
 from chalicelib.counting.view import ViewMessages, ViewQueue
-from chalicelib.http.refusals import RefusalLog
+from chalicelib.http.authentication import RefusalLog
 from chalicelib.lazy import lazy, load
-from chalicelib.limits import NoLimits, Room
+from chalicelib.resources import NoLimits, Room
 from chalicelib.settings import Feature, Settings, SettingsError, required
 
 if TYPE_CHECKING:

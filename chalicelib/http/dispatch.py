@@ -12,7 +12,7 @@ from chalicelib.http import authentication, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Change, Request, Response, Unchanging
 from chalicelib.http.routing import Authentication, Route, RouteTable
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.settings import SettingsError
 
 if TYPE_CHECKING:

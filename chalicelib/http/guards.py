@@ -12,7 +12,7 @@ from chalicelib.http.errors import BadRequestError, ClientError, ForbiddenError,
 from chalicelib.http.query import shown
 from chalicelib.http.routing import ANY_OPTIONS, Authentication
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action, Room
+from chalicelib.resources import Action, Room
 
 if TYPE_CHECKING:
     import difflib

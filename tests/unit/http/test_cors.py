@@ -8,9 +8,9 @@ from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request
 from chalicelib.http.routing import Authentication, Route
-from chalicelib.limits import Action
 from chalicelib.owners import routes as owner_routes
 from chalicelib.pages import owned_badges
+from chalicelib.resources import Action
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources

@@ -13,8 +13,7 @@ from chalicelib.http.dispatch import dispatch
 from chalicelib.http.fields import Field, Options
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
-from chalicelib.limits import Action
-from chalicelib.resources import Resources
+from chalicelib.resources import Action, Resources
 from chalicelib.settings import Feature, Settings
 from simulation.resources import GivenResources
 from tests.unit import http_requests

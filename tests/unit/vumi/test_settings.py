@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.settings import Settings, SettingsError
 from vumi.cli.serve import address
 from vumi.metrics.access import MetricsAccess

@@ -13,7 +13,7 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import marker_item
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Key
