@@ -1,4 +1,4 @@
-"""The routes that take a view and show the count, as a badge or a number, and of the health."""
+"""The routes that take a view and show the count, as a badge or a number."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
-from chalicelib.http.routing import ANY_OPTIONS, Route, public_read
+from chalicelib.http.routing import Route, public_read
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Key
 
 if TYPE_CHECKING:
     from chalicelib.badges import spark
@@ -35,8 +34,6 @@ else:
     spark = lazy("chalicelib.badges.spark")
 
 COLOR = "blue"
-PROBE = Key("HEALTH", "HEALTH")
-"""An item that never exists: reading it shows that the table answers."""
 NOT_COUNTED = "internal error, view not counted"
 MAX_COUNTED = 10
 """The ids of a request that counts views: the messages that SQS takes in one call."""
@@ -157,12 +154,6 @@ def _to_json(
     return {"id": badge_id, "count": count, "message": message}
 
 
-def get_health(_: Request, resources: Resources) -> Response:
-    """Return 200 while the table answers, 503 while it does not."""
-    resources.table.get(PROBE)
-    return responses.json({"status": "ok"})
-
-
 def _read(period: Period, resources: ViewResources, badge_id: str) -> BadgeNumbers | None:
     """Read the numbers of a badge; return None if that fails."""
     try:
@@ -216,4 +207,3 @@ ROUTES = (
     _badge(path="/v1/api/views", options=BadgeOptions, is_deprecated=True),
     _badge(path=f"{PATH}{IMAGE}", options=ImageOptions),
 )
-HEALTH_ROUTES = (Route("GET", "/healthz", get_health, from_any_site=True, options=ANY_OPTIONS),)
