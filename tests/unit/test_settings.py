@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import sender_of
-from chalicelib.outgoing.addresses import Allowed
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Feature, Settings, SettingsError, number, required
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"

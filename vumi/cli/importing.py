@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import HttpClient
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import (
     BADGE_ID,

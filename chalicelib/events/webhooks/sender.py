@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from chalicelib.events.event import DeliveryResult
 from chalicelib.events.webhooks.signing import BadSecretError, Signer
 from chalicelib.lazy import lazy
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import CallError, HttpClient, describe_refusal
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.units import Seconds
 
