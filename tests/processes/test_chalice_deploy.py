@@ -16,7 +16,7 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import View
 from chalicelib.ulids import new_ulid
-from deploy.completion import mapping_options
+from deploy.stage import mapping_options
 from simulation.environment import free_port
 from tests.processes.emulator import BIN, Emulator, running, started
 from tests.processes.programs import until

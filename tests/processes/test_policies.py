@@ -28,7 +28,7 @@ from chalicelib.owners.proving import LOOK_SECONDS
 from chalicelib.storage.writes import Put, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.wallets.wallet import Entry, Posting
-from deploy.completion import FUNCTIONS as OF_CHALICE
+from deploy.stage import FUNCTIONS as OF_CHALICE
 from deploy.stage import Folder
 from deploy.template import ALL_FEATURES
 from simulation import aws_events as events
