@@ -44,8 +44,6 @@ BATCH_ITEMS = 25
 """Items in one BatchWriteItem (DynamoDB API reference)."""
 BATCH_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB API reference)."""
-RETRY = Retry()
-"""The tries of a call that finds DynamoDB unavailable, and the waits between them."""
 UNPROCESSED = "left unprocessed by DynamoDB"
 INDEX = "due"
 CONSISTENT = {"ConsistentRead": True}
@@ -60,10 +58,10 @@ NOWHERE: Mapping[str, Any] = MappingProxyType({})
 class DynamoTable:
     """A `ports.Table` on one DynamoDB table."""
 
-    def __init__(self, client: DynamoDBClient, name: str, retry: Retry = RETRY) -> None:
+    def __init__(self, client: DynamoDBClient, name: str, retry: Retry | None = None) -> None:
         self._client = client
         self._name = name
-        self._retry = retry
+        self._retry = retry or Retry()
 
     def get(self, key: Key) -> Item | None:
         response = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
@@ -112,7 +110,10 @@ class DynamoTable:
         after: Due | None = None,
     ) -> list[Due]:
         request = _due(batch, first, last)
-        start = {} if after is None else {"ExclusiveStartKey": _position(batch, after)}
+        start = {}
+        if after is not None:
+            place = {"batch": encode(batch), "due": encode(after.due)}
+            start = {"ExclusiveStartKey": encode_key(after.key) | place}
         pages = self._pages(request, limit, start)
         items = [decode_item(item) for page in pages for item in page["Items"]]
         return [Due(number(item, "due"), key_of(item)) for item in items]
@@ -285,10 +286,6 @@ def _due(batch: str, first: Milliseconds, last: Milliseconds) -> dict[str, Any]:
             ":last": encode(last),
         },
     }
-
-
-def _position(batch: str, at: Due) -> dict[str, Any]:
-    return {**encode_key(at.key), "batch": encode(batch), "due": encode(at.due)}
 
 
 def _chunks(parts: Sequence[Part], size: int) -> Iterator[list[Part]]:

@@ -160,7 +160,9 @@ class _Process:
 def current() -> ProcessResources:
     """Return the resources of this process, created from the environment on first use."""
     if _Process.resources is None:
-        _Process.resources = _from_environment()
+        if ON_LAMBDA in os.environ:
+            telemetry.start_on_lambda()
+        _Process.resources = AwsResources(os.environ)
     return _Process.resources
 
 
@@ -180,9 +182,3 @@ def connect(*modules: str) -> None:
         for name in CONNECTED:
             with suppress(SettingsError):
                 getattr(current(), name)
-
-
-def _from_environment() -> AwsResources:
-    if ON_LAMBDA in os.environ:
-        telemetry.start_on_lambda()
-    return AwsResources(os.environ)

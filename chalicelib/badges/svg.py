@@ -103,8 +103,5 @@ def _normalize(text: str) -> str:
 def _replace_character(char: str) -> str:
     if char in "\t\n\r":
         return " "
-    return (
-        ""
-        if unicodedata.category(char) in REMOVED_CATEGORIES or char in REMOVED_CHARACTERS
-        else char
-    )
+    is_removed = unicodedata.category(char) in REMOVED_CATEGORIES or char in REMOVED_CHARACTERS
+    return "" if is_removed else char

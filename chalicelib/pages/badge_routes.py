@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -124,7 +124,8 @@ def count_view(request: Request, resources: ViewResources) -> Response:
     """Count a view of each badge, and return the counts before it to a script of any site."""
     check_empty(request.body)
     options = ids.read_several(CountOptions, request.query, resources)
-    _check_distinct(options.badge_ids)
+    if len(set(options.badge_ids)) < len(options.badge_ids):
+        raise BadRequestError("id: one is given twice: give each once")
     found = _read_all(options, resources)
     _take(found, request, resources)
     counted = [_to_json(one, found[one], options, VIEW_TAKEN) for one in found]
@@ -137,11 +138,6 @@ def get_counts(request: Request, resources: ViewResources) -> Response:
     found = _read_all(options, resources)
     counts = [_to_json(one, found[one], options, UNAVAILABLE) for one in options.badge_ids]
     return responses.json({"counts": counts})
-
-
-def _check_distinct(badge_ids: Sequence[str]) -> None:
-    if len(set(badge_ids)) < len(badge_ids):
-        raise BadRequestError("id: one is given twice: give each once")
 
 
 def _to_json(

@@ -79,9 +79,7 @@ def _draw(name: str) -> str:
 
 def _draw_chart() -> str:
     first = datetime(2026, 1, 1, tzinfo=UTC)
-    days = tuple(
-        history.Bucket(first + timedelta(place), views) for place, views in enumerate(DAYS)
-    )
+    days = tuple(history.Bucket(first + timedelta(at), views) for at, views in enumerate(DAYS))
     month = history.History(buckets.Interval.DAY, len(days), first.date(), days, is_current=False)
     return chart.draw(month, chart.Look(320, 110))
 
