@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -161,3 +162,36 @@ def test_a_clock_that_was_set_back_does_not_end_the_log(
     clock.now -= 86_400
     log.add(Reason.UNKNOWN)
     assert lines(caplog) == [("unknown", 0), ("unknown", 0)]
+
+
+# ---- the callers that an authorizer's context or a token's item names
+
+
+@pytest.mark.parametrize("caller", [Caller(Role.OPERATOR), Caller(Role.USER, USER)])
+def test_the_fields_of_a_caller_name_this_caller(caller: Caller) -> None:
+    assert Caller.of(caller.fields) == Caller.of(caller.fields | {"principalId": "x"}) == caller
+    assert caller.is_operator is (caller.role == "operator")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        {"user": ""},
+        {"user": USER},
+        {"role": "", "user": ""},
+        {"role": None, "user": None},
+        {"role": "admin", "user": ""},
+        {"role": "Operator", "user": ""},
+        {"role": "operator", "user": USER},
+        {"role": "user"},
+        {"role": "user", "user": ""},
+        {"role": "user", "user": "eva"},
+        {"role": "user", "user": f"{USER}\n"},
+        {"role": "user", "user": [USER]},
+        {"role": ["operator"]},
+        {"claims": {"role": "operator"}},
+    ],
+)
+def test_other_fields_name_nobody(context: dict[str, Any]) -> None:
+    assert Caller.of(context) is None
