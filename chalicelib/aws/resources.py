@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -161,7 +162,8 @@ def current() -> ProcessResources:
     """Return the resources of this process, created from the environment on first use."""
     if _Process.resources is None:
         if ON_LAMBDA in os.environ:
-            telemetry.start_on_lambda()
+            # Lambda sends what is written here to CloudWatch Logs.
+            telemetry.write_to(sys.stdout, with_metrics=True)
         _Process.resources = AwsResources(os.environ)
     return _Process.resources
 

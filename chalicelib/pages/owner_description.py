@@ -12,7 +12,7 @@ from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, b
 from chalicelib.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.owners.bans import PATTERN, BanBody
 from chalicelib.owners.requests import MILESTONE_COUNT
-from chalicelib.pages import github_traffic, owned_badges
+from chalicelib.pages import owned_badges
 
 # ---- the owner
 
@@ -201,7 +201,7 @@ OWNER = Section(
             " unknown. Resets leave these numbers, and a deletion removes them.",
             {200: success(TOLD, example={"id": "owner/name", "days": {"views": 1}})},
             OF_SECRET,
-            body_of(github_traffic.TrafficBody, TRAFFIC_EXAMPLE),
+            body_of(owned_badges.TrafficBody, TRAFFIC_EXAMPLE),
             has_secret=True,
         ),
         "deleteBadge": Operation(

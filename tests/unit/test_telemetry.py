@@ -146,7 +146,7 @@ def test_existing_log_handlers_are_replaced_so_that_no_line_is_written_twice() -
 def test_on_lambda_lines_and_metrics_go_to_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    telemetry.start_on_lambda()
+    telemetry.write_to(sys.stdout, with_metrics=True)
     telemetry.event(logging.INFO, "started")
     telemetry.count(views_put=1)
     sys.stdout.flush()
