@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -30,11 +30,6 @@ from vumi.server.request_queue import RequestQueue
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import CorruptFileError
 
-COMMIT_SECONDS = 0.002
-"""The time in which a commit takes requests. Nothing else is answered meanwhile."""
-HEAVY_COMMIT_SECONDS = 0.001
-"""The time after whose begin a commit takes no request of a heavy client, so that light ones, which
-come meanwhile, wait for less."""
 THREADS = 40
 """Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
@@ -129,47 +124,30 @@ class CommonCommits:
         except Exception as error:  # noqa: BLE001  otherwise no request would be answered after it
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")
-            batch.extend(self._take_all())
+            batch.extend(self._waiting.clear())
             return [partial(self._answer_alone, one.read) for one in batch]
 
     def _answer_in_turn(self, batch: list[Waiting]) -> list[Reply]:
         """Answer requests, and add them to the batch, until the time of a commit is over."""
         replies: list[Reply] = []
         start = now = self._stopwatch()
-        may_take = bool(self._waiting)
-        while may_take:
-            client, waiting = self._waiting.take(now)
-            reply = self._take_turn(waiting)
+        waiting = self._waiting.take(now)
+        while waiting:
+            batch.append(waiting)
+            self._crowds.begin(is_again=waiting.is_deferred)
+            reply = self._reply(waiting.read)
             began, now = now, self._stopwatch()
-            self._waiting.charge(client, now - began, now, self._crowds.current)
             if reply is None:
-                self._waiting.defer(self._crowds.current, waiting._replace(is_deferred=True))
+                again = batch.pop()._replace(is_deferred=True)
+                self._waiting.defer(again, now - began, now, self._crowds.current)
             else:
-                batch.append(waiting)
                 replies.append(reply)
-            may_take = self._may_take(now, start)
+                self._waiting.charge(now - began, now, self._crowds.current)
+            waiting = self._waiting.take(now, start)
         return replies
 
-    def _take_turn(self, waiting: Waiting) -> Reply | None:
+    def _reply(self, read: Read) -> Reply | None:
         """Answer a request, or return None if it must wait for a turn of its crowd."""
-        self._crowds.begin(is_again=waiting.is_deferred)
-        try:
-            return self._reply(waiting.read)
-        except DeferredError:
-            return None
-
-    def _may_take(self, now: Seconds, start: Seconds) -> bool:
-        """Return whether there is another request that a commit can answer in its time.
-
-        `start` is when the commit began.
-        """
-        if not self._waiting:
-            return False
-        is_heavy, cost = self._waiting.peek(now)
-        fits = now + cost < start + (HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS)
-        return fits and not self._waiting.wait(now)
-
-    def _reply(self, read: Read) -> Reply:
         try:
             request = read()
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
@@ -183,14 +161,8 @@ class CommonCommits:
         except MayWait:
             # The limits of its client have counted it already.
             return partial(self._route, request._replace(client=""))
-
-    def _take_all(self) -> Iterator[Waiting]:
-        """Take all waiting requests, after a commit that failed."""
-        now = self._stopwatch()
-        while self._waiting:
-            client, waiting = self._waiting.take(now)
-            self._waiting.charge(client, 0.0, now)
-            yield waiting
+        except DeferredError:
+            return None
 
     def _answer_alone(self, read: Read) -> Response | BodyExpected:
         """Answer a request whose common commit failed."""

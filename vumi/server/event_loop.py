@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context
+from contextvars import Context, copy_context
 from functools import partial
 from typing import TypeVarTuple, Unpack
 
@@ -33,10 +33,12 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Handle:
         """Call a function in the next turn of the loop; any thread may ask for it.
 
+        Functions must be short: no other call comes between those of one wake.
+
         Raises `RuntimeError` if the loop is closed.
         """
         handle = asyncio.Handle(callback, args, self, context)
-        self._calls.append((handle, partial(self.call_soon, callback, *args, context=context)))
+        self._calls.append((handle, partial((context or copy_context()).run, callback, *args)))
         if not self._is_woken:
             self._is_woken = True
             super().call_soon_threadsafe(self._take_calls)
@@ -46,5 +48,10 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
         self._is_woken = False  # a call that is appended after the last one is taken wakes again
         while self._calls:
             handle, call = self._calls.popleft()
-            if not handle.cancelled():
+            if handle.cancelled():
+                continue
+            try:
                 call()
+            except Exception as failure:  # noqa: BLE001  the other calls must come
+                context = {"message": "a call failed", "exception": failure, "handle": handle}
+                self.call_exception_handler(context)

@@ -1,4 +1,4 @@
-"""The queue of requests in which clients share the time of the server equally.
+"""The queue in which clients share the time of the server equally.
 
 It is start-time fair queueing (Goyal, Vin and Cheng, 1997), with the measured time of each answer
 as its cost. A client's request starts, in virtual time, when its last one has ended, or now. The
@@ -18,72 +18,70 @@ from chalicelib.units import Seconds
 
 Item = TypeVar("Item")
 
-MAX_IDLE = 10_000
-"""Clients without a waiting request that are remembered, with a debt or without."""
 
+@dataclass(slots=True, eq=False)
+class Client(Generic[Item]):
+    """The waiting items of a client, or of a crowd of clients, which has its turns like one.
 
-@dataclass(slots=True)
-class _Client(Generic[Item]):
-    """The waiting requests of a client, the virtual end of its last one, and that one's cost."""
+    `cost` is that of its last item, and `end` the virtual end of that in the `queue`. `used` is the
+    time that it had used beyond its `share` of the server at `used_at`: a leaky bucket.
+    """
 
-    waiting: deque[Item] = field(default_factory=deque)
-    end: Seconds = 0.0
+    name: str
+    share: float = 0.0
+    used_at: Seconds = 0.0
+    used: Seconds = 0.0
     cost: Seconds = 0.0
+    end: Seconds = 0.0
+    queue: FairQueue[Item] | None = None
+    waiting: deque[Item] = field(default_factory=deque)
+
+    def use(self, cost: Seconds, now: Seconds) -> Seconds:
+        """Note what an item has cost, and return the time used beyond the share."""
+        self.used, self.used_at, self.cost = self.left(now) + cost, now, cost
+        return self.used
+
+    def left(self, now: Seconds) -> Seconds:
+        """Return the time used beyond the share that no later share has made up for."""
+        return max(0.0, self.used - (now - self.used_at) * self.share)
 
 
 class FairQueue(Generic[Item]):
-    """Waiting items. After each `take`, `charge` tells what the item has cost."""
+    """Clients with waiting items. One that was taken is charged, and then enters again."""
 
     def __init__(self) -> None:
         self._time: Seconds = 0.0
-        self._clients: dict[str, _Client[Item]] = {}
-        self._starts: list[tuple[Seconds, int, str]] = []
+        self._last_end: Seconds = 0.0
+        self._starts: list[tuple[Seconds, int, Client[Item]]] = []
         self._order = count()
 
     def __bool__(self) -> bool:
         return bool(self._starts)
 
-    @property
-    def clients(self) -> int:
-        return len(self._clients)
+    def next(self) -> Client[Item]:
+        """Return the client whose item is next."""
+        return self._starts[0][2]
 
-    def add(self, client: str, item: Item) -> None:
-        """Add an item of a client, behind its other ones."""
-        own = self._clients.get(client)
-        if own is None:
-            own = self._clients[client] = _Client()
-        own.waiting.append(item)
-        if len(own.waiting) == 1:
-            self._enter(client, own)
+    def enter(self, client: Client[Item]) -> None:
+        """Let a client with waiting items wait for its turn. It owes only what it used here."""
+        if client.queue is not self:
+            client.queue, client.end = self, 0.0
+        heappush(self._starts, (max(self._time, client.end), next(self._order), client))
 
-    def expected_cost(self) -> Seconds:
-        """Return the cost of the last item of the client whose item is next."""
-        _, _, client = self._starts[0]
-        return self._clients[client].cost
-
-    def take(self) -> tuple[str, Item]:
-        """Remove the next item, and return its client and it."""
+    def take(self) -> Client[Item]:
+        """Remove the client whose item is next, and return it."""
         self._time, _, client = heappop(self._starts)
-        return client, self._clients[client].waiting.popleft()
+        return client
 
-    def charge(self, client: str, cost: Seconds, *, owes: bool = True) -> None:
-        """Note what the item that was taken last has cost its client, and whether it owes that."""
-        own = self._clients[client]
-        own.cost, own.end = cost, self._time + cost * owes
-        if own.waiting:
-            self._enter(client, own)
-        elif not self._starts:
-            self._clients.clear()
-        elif len(self._clients) - len(self._starts) > MAX_IDLE:
-            self._forget_idle()
+    def charge(self, client: Client[Item], cost: Seconds) -> None:
+        """Note what the client that was taken last owes, as long as any client waits."""
+        client.end = self._time + cost
+        self._last_end = max(self._last_end, client.end)
+        if not client.waiting and not self._starts:
+            self._time = self._last_end
 
-    def _enter(self, client: str, own: _Client[Item]) -> None:
-        heappush(self._starts, (max(self._time, own.end), next(self._order), client))
-
-    def _forget_idle(self) -> None:
-        """Forget the clients without a waiting item whose next one would start now anyway."""
-        self._clients = {
-            client: own
-            for client, own in self._clients.items()
-            if own.waiting or own.end > self._time
-        }
+    def clear(self) -> list[Client[Item]]:
+        """Remove all clients, and return them in the order in which they would start."""
+        clients = [client for _, _, client in sorted(self._starts)]
+        self._starts.clear()
+        return clients

@@ -18,10 +18,17 @@ from itertools import takewhile
 from typing import Generic, TypeVar
 
 from chalicelib.units import Seconds
-from vumi.server.fair_queue import MAX_IDLE, FairQueue
+from vumi.server.fair_queue import Client, FairQueue
 
 Item = TypeVar("Item")
 
+MAX_CLIENTS = 10_000
+"""Clients that are remembered. The one that was answered the longest time ago is forgotten."""
+COMMIT_SECONDS = 0.002
+"""The time in which a commit takes requests. Nothing else is answered meanwhile."""
+HEAVY_COMMIT_SECONDS = 0.001
+"""The time after whose begin a commit takes no request of a heavy client, so that light ones, which
+come meanwhile, wait for less."""
 LIGHT_SHARE = 0.03
 """The share of the server's time that a client may use for long without being heavy."""
 CROWD_SHARE = 0.1
@@ -51,69 +58,83 @@ class RequestQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._light, self._heavy = FairQueue[Item](), FairQueue[Item]()
-        self._recent, self._crowds = RecentUse(), RecentUse(CROWD_SHARE)
-        self._taken_from, self._taken_at = self._light, 0.0
+        self._clients = Clients[Item]()
+        self._taken = self._other = Client[Item]("")
+        self._taken_at: Seconds = 0.0
+        self._others_at: Seconds = -OTHERS_SECONDS
         self._cost: Seconds = 0.0
         self._heavy_cost: Seconds = 0.0
         self._rest_until: Seconds = 0.0
-        self._taken_client = self._other = ""
-        self._others_at: Seconds = -OTHERS_SECONDS
 
     def __bool__(self) -> bool:
         return bool(self._light or self._heavy)
 
     def add(self, client: str, item: Item, now: Seconds) -> None:
         """Add an item of a client, behind its other ones."""
-        is_heavy = self._recent.is_heavy(client, now)
-        (self._heavy if is_heavy else self._light).add(client, item)
-
-    def defer(self, crowd: str, item: Item) -> None:
-        """Add the item that was taken last again, behind the others of its crowd, which rests."""
-        self._heavy.add(crowd, item)
+        own = self._clients.of(client, now)
+        own.waiting.append(item)
+        if len(own.waiting) == 1:
+            self._enter(own, now)
 
     def wait(self, now: Seconds) -> Seconds:
         """Return the time until the next item can be taken, of a queue that has items."""
         return 0.0 if self._light else max(0.0, self._rest_until - now)
 
-    def peek(self, now: Seconds) -> tuple[bool, Seconds]:
-        """Return whether the client whose item is next is heavy, and the cost of its last item."""
-        queue = self._next(now)
-        return queue is self._heavy, queue.expected_cost()
+    def take(self, now: Seconds, began: Seconds | None = None) -> Item | None:
+        """Remove the next item, and return it, or None if none can be taken now.
 
-    def take(self, now: Seconds) -> tuple[str, Item]:
-        """Remove the next item, and return its client and it."""
-        self._taken_from, self._taken_at = self._next(now), now
-        self._taken_client, item = self._taken_from.take()
-        return self._taken_client, item
+        A commit that `began` takes an item if one like the last one of its client ends in its time.
+        """
+        is_due = now >= self._rest_until + MAX_DELAY_SECONDS
+        is_heavy = bool(self._heavy) and (is_due or not self._light)
+        queue = self._heavy if is_heavy else self._light
+        if not queue or (is_heavy and now < self._rest_until):
+            return None
+        seconds = HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS
+        if began is not None and now + queue.next().cost >= began + seconds:
+            return None
+        self._taken, self._taken_at = queue.take(), now
+        return self._taken.waiting.popleft()
 
-    def charge(self, client: str, cost: Seconds, now: Seconds, crowd: str = "") -> None:
+    def charge(self, cost: Seconds, now: Seconds, crowd: str = "") -> None:
         """Note what the item that was taken last has cost its client, and its crowd if it has one.
 
         A crowd is charged like a client.
         """
         cost = min(cost, MAX_COST_SECONDS)
-        used = self._recent.add(client, cost, now)
-        self._taken_from.charge(client, cost, owes=used > FREE_SECONDS)
-        is_over = bool(crowd) and self._crowds.add(crowd, cost, now) > BURST_SECONDS
-        is_heavy = self._recent.are_most_light and used > BURST_SECONDS
+        self._use(cost, now)
+        is_heavy = self._clients.is_heavy(self._taken, now)
+        is_over = self._use_crowd(crowd, cost, now)
         self._cost += cost
         if is_heavy or (is_over and self._is_beside_others(now)):
             self._heavy_cost += cost
         elif not is_over:
-            self._other, self._others_at = client, now
+            self._other, self._others_at = self._taken, now
+
+    def defer(self, item: Item, cost: Seconds, now: Seconds, crowd: str) -> None:
+        """Add the item that was taken last again, behind the others of its crowd, which rests.
+
+        It has cost so much until its crowd was known. That adds to no rest: otherwise a flood of
+        such items would let none of them have its turn.
+        """
+        cost = min(cost, MAX_COST_SECONDS)
+        self._use(cost, now)
+        self._use_crowd(crowd, cost, now)
+        self._cost += cost
+        own = self._clients.of(crowd, now, CROWD_SHARE)
+        own.waiting.append(item)
+        if len(own.waiting) == 1:
+            self._heavy.enter(own)
 
     def must_wait(self, crowd: str) -> bool:
         """Return whether the item that was taken last, of a crowd, came before its crowd's turn.
 
         A crowd is heavy only beside others that are light.
         """
-        if self._taken_from is self._heavy or not self._is_beside_others(self._taken_at):
+        if self._taken.queue is self._heavy or not self._is_beside_others(self._taken_at):
             return False
-        return self._crowds.is_over(crowd, self._taken_at)
-
-    def _is_beside_others(self, now: Seconds) -> bool:
-        """Return whether another client than that of the last item was answered lately."""
-        return self._other != self._taken_client and now < self._others_at + OTHERS_SECONDS
+        now = self._taken_at
+        return self._clients.of(crowd, now, CROWD_SHARE).left(now) > BURST_SECONDS
 
     def rest(self, spent: Seconds, now: Seconds) -> None:
         """Begin the rest after the items that were taken since the last one.
@@ -127,49 +148,86 @@ class RequestQueue(Generic[Item]):
             self._rest_until = min(rested, now + MAX_DELAY_SECONDS)
         self._cost = self._heavy_cost = 0.0
 
-    def _next(self, now: Seconds) -> FairQueue[Item]:
-        is_due = now >= self._rest_until + MAX_DELAY_SECONDS
-        return self._heavy if self._heavy and (is_due or not self._light) else self._light
+    def clear(self) -> list[Item]:
+        """Remove all items, and return them."""
+        clients = dict.fromkeys([*self._light.clear(), *self._heavy.clear(), self._taken])
+        items = [item for client in clients for item in client.waiting]
+        for client in clients:
+            client.waiting.clear()
+        return items
+
+    def _enter(self, client: Client[Item], now: Seconds) -> None:
+        """Let a client wait for its turn. A crowd has turns of its own only when it is heavy."""
+        is_heavy = client.share == CROWD_SHARE or self._clients.is_heavy(client, now)
+        queue = self._heavy if is_heavy else self._light
+        queue.enter(client)
+
+    def _use(self, cost: Seconds, now: Seconds) -> None:
+        """Charge the client that was taken last, and let it wait for its next turn."""
+        client = self._taken
+        used = self._clients.use(client, cost, now)
+        if client.queue:
+            client.queue.charge(client, cost if used > FREE_SECONDS else 0.0)
+        if client.waiting:
+            self._enter(client, now)
+
+    def _use_crowd(self, crowd: str, cost: Seconds, now: Seconds) -> bool:
+        """Charge a crowd, unless it was taken itself, and return whether it is beyond a burst."""
+        if not crowd:
+            return False
+        own = self._clients.of(crowd, now, CROWD_SHARE)
+        used = own.used if own is self._taken else self._clients.use(own, cost, now)
+        return used > BURST_SECONDS
+
+    def _is_beside_others(self, now: Seconds) -> bool:
+        """Return whether another client than that of the last item was answered lately."""
+        return self._other is not self._taken and now < self._others_at + OTHERS_SECONDS
 
 
-class RecentUse:
-    """The time of the server that clients have used lately, by a leaky bucket each.
+class Clients(Generic[Item]):
+    """The clients and crowds that used the server lately, by their names.
 
     A client is heavy if it has used more than its share of the time for longer than a burst, as
     long as most clients are light. So neither one client alone nor a crowd of equal ones is heavy.
     """
 
-    def __init__(self, share: float = LIGHT_SHARE) -> None:
-        self._share = share
-        self._used: OrderedDict[str, tuple[Seconds, Seconds]] = OrderedDict()
-        self.are_most_light = False
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Client[Item]] = OrderedDict()
+        self._are_most_light = False
         self._counted_at: Seconds = 0.0
 
-    def add(self, client: str, cost: Seconds, now: Seconds) -> Seconds:
+    def of(self, name: str, now: Seconds, share: float = LIGHT_SHARE) -> Client[Item]:
+        """Return a client by its name, a new one if it is not known."""
+        client = self._known.get(name)
+        if client is None:
+            client = self._known[name] = Client(name, share, now)
+            if len(self._known) > MAX_CLIENTS:
+                self._forget()
+        return client
+
+    def use(self, client: Client[Item], cost: Seconds, now: Seconds) -> Seconds:
         """Note what a client has used at a time, and return by how much it is beyond its share."""
-        used = self._left(client, now) + cost
-        self._used[client] = (used, now)
-        self._used.move_to_end(client)
-        if len(self._used) > MAX_IDLE:
-            self._used.popitem(last=False)
+        self._known[client.name] = client
+        self._known.move_to_end(client.name)
+        return client.use(cost, now)
+
+    def is_heavy(self, client: Client[Item], now: Seconds) -> bool:
+        return self.are_most_light(now) and client.left(now) > BURST_SECONDS
+
+    def are_most_light(self, now: Seconds) -> bool:
+        """Return whether most clients, not crowds, are light, as counted a moment ago."""
         if now >= self._counted_at + COUNT_SECONDS:
-            self._count(now)
-        return used
+            recent = takewhile(
+                lambda one: one.used_at > now - RECENT_SECONDS, reversed(self._known.values())
+            )
+            lefts = [one.left(now) for one in recent if one.share == LIGHT_SHARE]
+            is_light = [left <= BURST_SECONDS for left in lefts]
+            self._are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now
+        return self._are_most_light
 
-    def is_over(self, client: str, now: Seconds) -> bool:
-        """Return whether a client has used more than its share by more than a burst."""
-        return self._left(client, now) > BURST_SECONDS
-
-    def is_heavy(self, client: str, now: Seconds) -> bool:
-        return self.are_most_light and self.is_over(client, now)
-
-    def _left(self, client: str, now: Seconds) -> Seconds:
-        used, then = self._used.get(client, (0.0, now))
-        return max(0.0, used - (now - then) * self._share)
-
-    def _count(self, now: Seconds) -> None:
-        recent = takewhile(
-            lambda one: self._used[one][1] > now - RECENT_SECONDS, reversed(self._used)
-        )
-        is_light = [not self.is_over(client, now) for client in recent]
-        self.are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now
+    def _forget(self) -> None:
+        """Forget the clients that were answered the longest time ago, if none of theirs waits."""
+        for _ in range(2):
+            name, client = self._known.popitem(last=False)
+            if client.waiting:
+                self._known[name] = client

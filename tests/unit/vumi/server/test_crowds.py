@@ -14,11 +14,12 @@ import pytest
 from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Action, NoLimits
 from tests import event_loop
-from vumi.server.common_commits import HEAVY_COMMIT_SECONDS, CommonCommits
+from vumi.server.common_commits import CommonCommits
 from vumi.server.crowds import NEW_IDS, CrowdLimits, Crowds
 from vumi.server.request_queue import (
     BURST_SECONDS,
     CROWD_SHARE,
+    HEAVY_COMMIT_SECONDS,
     MAX_COST_SECONDS,
     MAX_DELAY_SECONDS,
     OTHERS_SECONDS,
@@ -38,7 +39,14 @@ def answer(queue: RequestQueue[str], client: str, cost: float, now: float, crowd
     for _ in range(answers):
         queue.add(client, client, now)
         queue.take(now)
-        queue.charge(client, cost / answers, now, crowd)
+        queue.charge(cost / answers, now, crowd)
+
+
+def defer(queue: RequestQueue[str], cost: float, now: float) -> None:
+    """Let a visitor's request of the crowd wait for the crowd's turn."""
+    queue.add("visitor", "deferred", now)
+    queue.take(now)
+    queue.defer("deferred", cost, now, CROWD)
 
 
 def must_wait(queue: RequestQueue[str], now: float, crowd: str) -> bool:
@@ -46,7 +54,7 @@ def must_wait(queue: RequestQueue[str], now: float, crowd: str) -> bool:
     queue.add("visitor", "", now)
     queue.take(now)
     waits = queue.must_wait(crowd)
-    queue.charge("visitor", 0.0, now, crowd)
+    queue.charge(0.0, now, crowd)
     return waits
 
 
@@ -88,9 +96,9 @@ def test_a_crowd_rests_with_its_part_of_the_time_of_a_commit() -> None:
     answer(queue, "other", 0.02, 1.0)
     answer(queue, "b", 0.04, 1.0, CROWD)
     queue.rest(0.06, 1.0)
-    queue.defer(CROWD, "a")
+    defer(queue, 0.0, 1.0)
     assert queue.wait(1.0) == pytest.approx(REST * 0.04)
-    assert queue.take(1.2) == (CROWD, "a")
+    assert queue.take(1.2) == "deferred"
     assert not queue.must_wait(CROWD)
 
 
@@ -101,11 +109,31 @@ def test_rests_follow_each_other_up_to_the_longest_delay() -> None:
     for rests in (1, 2):
         answer(queue, "a", 0.01, 1.0, CROWD)
         queue.rest(0.01, 1.0)
-        queue.defer(CROWD, "a")
+        defer(queue, 0.0, 1.0)
         assert queue.wait(1.0) == pytest.approx(rests * REST * 0.01)
     answer(queue, "a", 0.3, 1.0, CROWD)
     queue.rest(10.0, 1.0)
     assert queue.wait(1.0) == MAX_DELAY_SECONDS
+
+
+def test_requests_that_leave_their_turn_add_to_no_rest() -> None:
+    """Else a flood of them would let the crowd have no turn."""
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "other", 0.0001, 1.0)
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    for _ in range(2):
+        defer(queue, 0.01, 1.0)
+    queue.rest(0.02, 1.0)
+    assert queue.wait(1.0) == 0
+    assert queue.take(1.0) == "deferred"
+    queue.charge(0.01, 1.0, CROWD)
+    assert queue.take(1.0) == "deferred"
+    queue.charge(0.01, 1.0, CROWD)
+    used = ABOVE + 4 * 0.01 - BURST_SECONDS
+    answer(queue, "other", 0.0001, 1.0 + used / CROWD_SHARE)
+    assert must_wait(queue, 0.99 + used / CROWD_SHARE, CROWD)
+    assert not must_wait(queue, 1.01 + used / CROWD_SHARE, CROWD)
 
 
 @dataclass

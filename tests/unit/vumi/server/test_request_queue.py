@@ -6,24 +6,36 @@ from collections.abc import Mapping
 
 import pytest
 
-from vumi.server.fair_queue import MAX_IDLE
 from vumi.server.request_queue import (
     BURST_SECONDS,
+    COMMIT_SECONDS,
     COUNT_SECONDS,
+    CROWD_SHARE,
     FREE_SECONDS,
+    HEAVY_COMMIT_SECONDS,
+    MAX_CLIENTS,
     MAX_DELAY_SECONDS,
-    RecentUse,
+    Clients,
     RequestQueue,
 )
 
 LIGHT = {"b": 0.0002, "c": 0.0002}
 
 
-def use(recent: RecentUse, costs: Mapping[str, float], seconds: float = 1.0) -> None:
-    """Let clients use the server for some seconds, each this time in every 10 ms."""
-    for step in range(round(seconds * 100)):
-        for client, cost in costs.items():
-            recent.add(client, cost, step / 100)
+class Recent(Clients[int]):
+    """Clients that are asked for by their names."""
+
+    def add(self, name: str, cost: float, now: float) -> None:
+        self.use(self.of(name, now), cost, now)
+
+    def use_up(self, costs: Mapping[str, float], seconds: float = 1.0) -> None:
+        """Let clients use the server for some seconds, each this time in every 10 ms."""
+        for step in range(round(seconds * 100)):
+            for name, cost in costs.items():
+                self.add(name, cost, step / 100)
+
+    def has_heavy(self, name: str, now: float) -> bool:
+        return self.is_heavy(self.of(name, now), now)
 
 
 @pytest.mark.parametrize(
@@ -40,48 +52,64 @@ def use(recent: RecentUse, costs: Mapping[str, float], seconds: float = 1.0) -> 
 def test_a_client_is_heavy_by_its_use_while_most_are_light(
     costs: Mapping[str, float], heavy: str
 ) -> None:
-    recent = RecentUse()
-    use(recent, costs)
-    assert "".join(client for client in costs if recent.is_heavy(client, 1.0)) == heavy
+    recent = Recent()
+    recent.use_up(costs)
+    assert "".join(client for client in costs if recent.has_heavy(client, 1.0)) == heavy
 
 
 def test_a_client_is_heavy_after_a_burst_until_its_share_has_made_up_for_it() -> None:
-    recent = RecentUse()
-    use(recent, {"b": 0.0, "c": 0.0})
+    recent = Recent()
+    recent.use_up({"b": 0.0, "c": 0.0})
     recent.add("a", BURST_SECONDS, 1.0)
-    assert not recent.is_heavy("a", 1.0)
+    assert not recent.has_heavy("a", 1.0)
     recent.add("a", 0.003, 1.0)
-    assert recent.is_heavy("a", 1.0)
-    assert not recent.is_heavy("a", 1.11)
+    assert recent.has_heavy("a", 1.0)
+    assert not recent.has_heavy("a", 1.11)
 
 
 def test_a_client_is_not_heavy_by_an_interruption_of_its_answer(queue: RequestQueue[int]) -> None:
     queue.add("b", 1, 1.0)
     queue.take(1.0)
-    queue.charge("b", 3.0, 1.0)
+    queue.charge(3.0, 1.0)
     queue.add("b", 2, 1.0)
-    is_heavy, _ = queue.peek(1.0)
-    assert not is_heavy
+    assert queue.wait(1.0) == 0
 
 
 def test_clients_that_left_are_not_counted() -> None:
-    recent = RecentUse()
-    use(recent, {"a": 0.01, "b": 0.0, "c": 0.0}, 0.1)
+    recent = Recent()
+    recent.use_up({"a": 0.01, "b": 0.0, "c": 0.0}, 0.1)
     recent.add("left", 0.0, 0.1)
-    use(recent, {"a": 0.01, "b": 0.0, "c": 0.0}, 1.2)
-    assert recent.is_heavy("a", 1.2)
+    recent.use_up({"a": 0.01, "b": 0.0, "c": 0.0}, 1.2)
+    assert recent.has_heavy("a", 1.2)
     recent.add("a", 0.01, 2.2)
-    assert not recent.is_heavy("a", 2.2)
+    assert not recent.has_heavy("a", 2.2)
 
 
 def test_the_use_of_few_clients_is_remembered() -> None:
-    recent = RecentUse()
-    use(recent, {"a": 0.01, "b": 0.0, "c": 0.0})
-    for place in range(MAX_IDLE - 3):
+    recent = Recent()
+    recent.use_up({"a": 0.01, "b": 0.0, "c": 0.0})
+    for place in range(MAX_CLIENTS - 3):
         recent.add(str(place), 0.0, 1.0)
-    assert recent.is_heavy("a", 1.0)
+    assert recent.has_heavy("a", 1.0)
     recent.add("last", 0.0, 1.0 + COUNT_SECONDS)
-    assert not recent.is_heavy("a", 1.0)
+    assert not recent.has_heavy("a", 1.0)
+
+
+def test_crowds_are_no_clients_of_which_most_are_light() -> None:
+    recent = Recent()
+    recent.use_up({"a": 0.01, "b": 0.0, "c": 0.0})
+    for name in "xyz":
+        recent.use(recent.of(f"\n{name}", 1.0, CROWD_SHARE), 1.0, 1.0)
+    assert recent.has_heavy("a", 1.1)
+
+
+def test_a_client_with_a_waiting_item_is_not_forgotten() -> None:
+    recent = Recent()
+    waiting = recent.of("waits", 0.0)
+    waiting.waiting.append(1)
+    for place in range(2 * MAX_CLIENTS):
+        recent.of(str(place), 0.0)
+    assert recent.of("waits", 0.0) is waiting
 
 
 @pytest.fixture
@@ -91,11 +119,12 @@ def queue() -> RequestQueue[int]:
     for step in range(101):
         for client, cost in (LIGHT | {"a": 0.01}).items():
             queue.add(client, step, step / 100)
-            taken, _ = queue.take(step / 100)
-            queue.charge(taken, cost, step / 100)
+            queue.take(step / 100)
+            queue.charge(cost, step / 100)
     queue.rest(0.0, 1.0)
     queue.add("a", 0, 1.0)
-    queue.charge(queue.take(1.0)[0], 0.002, 1.0)
+    queue.take(1.0)
+    queue.charge(0.002, 1.0)
     queue.rest(0.01, 1.0)
     return queue
 
@@ -103,8 +132,9 @@ def queue() -> RequestQueue[int]:
 def test_a_heavy_client_rests_for_a_multiple_of_its_time(queue: RequestQueue[int]) -> None:
     queue.add("a", 1, 1.0)
     assert queue.wait(1.0) == pytest.approx(0.04)
+    assert queue.take(1.03) is None
     assert queue.wait(1.05) == 0
-    assert queue.take(1.05) == ("a", 1)
+    assert queue.take(1.05) == 1
 
 
 def test_light_clients_are_first_until_a_heavy_one_has_waited_long(
@@ -115,16 +145,16 @@ def test_light_clients_are_first_until_a_heavy_one_has_waited_long(
         queue.add("b", number, 1.0)
     assert queue.wait(1.0) == 0
     for number, now in ((2, 1.0), (3, 1.05)):
-        assert queue.take(now) == ("b", number)
-        queue.charge("b", 0.0002, now)
-    assert queue.take(1.05 + MAX_DELAY_SECONDS) == ("a", 1)
+        assert queue.take(now) == number
+        queue.charge(0.0002, now)
+    assert queue.take(1.05 + MAX_DELAY_SECONDS) == 1
 
 
 def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQueue[int]) -> None:
     for number in (1, 2):
         queue.add("a", number, 1.0)
     queue.take(1.05)
-    queue.charge("a", 0.001, 1.05)
+    queue.charge(0.001, 1.05)
     assert queue.wait(1.05) == 0
     queue.rest(0.001, 1.05)
     assert queue.wait(1.05) == pytest.approx(0.004)
@@ -141,15 +171,42 @@ def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQue
 def test_a_light_client_that_comes_back_waits_for_nobody_who_comes_after_it(
     cost: float, order: list[str]
 ) -> None:
-    queue: RequestQueue[int] = RequestQueue()
-    queue.add("back", 0, 1.0)
-    queue.add("waits", 0, 1.0)
+    queue: RequestQueue[str] = RequestQueue()
+    queue.add("back", "first", 1.0)
+    queue.add("waits", "waits", 1.0)
     queue.take(1.0)
-    queue.charge("back", cost, 1.0)
-    queue.add("back", 1, 1.0)
-    queue.add("new", 0, 1.0)
+    queue.charge(cost, 1.0)
+    queue.add("back", "back", 1.0)
+    queue.add("new", "new", 1.0)
     taken = []
-    while queue:
-        taken.append(queue.take(1.0)[0])
-        queue.charge(taken[-1], 0.0, 1.0)
+    while item := queue.take(1.0):
+        taken.append(item)
+        queue.charge(0.0, 1.0)
     assert taken == order
+
+
+@pytest.mark.parametrize(
+    ("client", "seconds"),
+    [("a", HEAVY_COMMIT_SECONDS), ("b", COMMIT_SECONDS)],
+    ids=["heavy", "light"],
+)
+def test_a_commit_takes_what_ends_in_its_time_by_what_the_clients_last_one_cost(
+    queue: RequestQueue[int], client: str, seconds: float
+) -> None:
+    queue.add(client, 1, 1.5)
+    cost = {"a": 0.002, "b": LIGHT["b"]}[client]
+    assert queue.take(1.5, began=1.5 + cost - 1.001 * seconds) is None
+    assert queue.take(1.5, began=1.5 + cost - 0.999 * seconds) == 1
+
+
+def test_a_failed_commit_clears_the_queue_even_of_a_client_whose_item_is_not_answered(
+    queue: RequestQueue[int],
+) -> None:
+    for number in range(3):
+        queue.add("a", number, 1.0)
+        queue.add("b", number, 1.0)
+    assert queue.take(1.0) == 0
+    assert sorted(queue.clear()) == [0, 1, 1, 2, 2]
+    assert not queue
+    queue.add("b", 7, 1.0)
+    assert queue.take(1.0) == 7
