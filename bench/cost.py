@@ -38,7 +38,7 @@ from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.items import number
 from chalicelib.storage.writes import Delete
 from chalicelib.ulids import new_ulid
-from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.routes import WALLETS
 from deploy import http_api
 from simulation.environment import isolate
@@ -162,7 +162,7 @@ def units() -> dict[str, tuple[float, int]]:
             stack.run("put_views", put_views, batch, 1, views)
             hot[views] = stack.runs[-1]
         live = {views: _get_with(stack, views) for views in (HOT_VIEWS, HOT_VIEWS + 155)}
-        first, second = (opening.open_wallet(stack.table, user, 0).wallet_id for user in "ab")
+        first, second = (wallets.open_wallet(stack.table, user, 0).wallet_id for user in "ab")
         postings = []
         for place, path in enumerate(("deposit", f"transfer/{second}")):
             stack.now += 1.0  # two entries of a journal in one second may need a second try

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from chalicelib.counting.resources import CountingResources
+from chalicelib.counting.windows import CountingResources
 from chalicelib.events import routes as events
-from chalicelib.events.resources import EventResources
+from chalicelib.events.routes import EventResources
 from chalicelib.history import routes as history_routes
-from chalicelib.history import top
-from chalicelib.history.top import TopResources
+from chalicelib.history.routes import TopResources
 from chalicelib.http import page, responses
 from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
@@ -76,7 +75,6 @@ TABLE = RouteTable(
     (
         *views.ROUTES,
         *history_routes.ROUTES,
-        *top.ROUTES,
         *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *owned_badges.ROUTES,

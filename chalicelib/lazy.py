@@ -3,9 +3,9 @@
 This is the only way to delay an import. Only the type checker reads the import with the types:
 
     if TYPE_CHECKING:
-        from chalicelib.events import listing
+        from chalicelib.events import schedule
     else:
-        listing = lazy("chalicelib.events.listing")
+        schedule = lazy("chalicelib.events.schedule")
 """
 
 from __future__ import annotations

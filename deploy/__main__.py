@@ -20,10 +20,10 @@ from deploy import bytecode, package, stage, template
 if TYPE_CHECKING:
     import boto3
 
-    from chalicelib.events.webhooks import signing
+    from chalicelib.events import sender
     from vumi.operate.installations import stack
 else:
-    boto3, signing = lazy("boto3"), lazy("chalicelib.events.webhooks.signing")
+    boto3, sender = lazy("boto3"), lazy("chalicelib.events.sender")
     stack = lazy("vumi.operate.installations.stack")
 
 REPORTED_ERRORS = (
@@ -111,7 +111,7 @@ def _print_secrets(_: argparse.Namespace) -> None:
     token = tokens.new_token()
     print(f"an operator's token:  {token}")
     print(f"ApiTokenDigests={tokens.digest(token)}")
-    print(f"WebhookSecrets={signing.new_secret()}")
+    print(f"WebhookSecrets={sender.new_secret()}")
 
 
 STEPS = {

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from chalicelib.events import delivery, schedule, sweep
 from chalicelib.events import event as events
-from chalicelib.events.claims import Claims
 from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
+from chalicelib.events.event import Claims, DeliveryResult, Event, Status, Target, TargetKind
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write

@@ -13,8 +13,7 @@ from io import BytesIO
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Queue, Table
@@ -25,9 +24,9 @@ from simulation.queues import FakeQueue
 from vumi.cli.options import Invocation
 from vumi.journals import MALFORMED, ArchivedObject, first_name
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import Installation, LetterOutcome
+from vumi.operate.admin.installation import Installation, LetterOutcome, Source
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.exchange.table_source import TableSource
+from vumi.operate.exchange.table_source import read_groups
 
 
 @dataclass
@@ -66,9 +65,9 @@ class MemoryInstallation:
         return self.event_queues.get(name)
 
     @contextmanager
-    def open_source(self) -> Iterator[TableSource]:
+    def open_source(self) -> Iterator[Source]:
         objects = sorted(self.archive.objects.items())
-        yield TableSource(self, objects, self.sleep)
+        yield Source("AWS", read_groups(self, self.sleep), objects)
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))

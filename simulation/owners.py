@@ -23,7 +23,7 @@ from chalicelib.counting.windows import Windows
 from chalicelib.history import buckets, history
 from chalicelib.history.buckets import Interval
 from chalicelib.http.tokens import digest
-from chalicelib.owners import changing, claiming, deleting, errors, finding, removing
+from chalicelib.owners import changing, claiming, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OPERATOR, OwnedBadge
 from chalicelib.owners.places import Place
@@ -194,7 +194,7 @@ class Owners:
         world, wanted = self._world, BadgeChange(milestones=self._choose_milestones(badge_id))
 
         def aim() -> None:
-            with suppress(errors.OwnerError):
+            with suppress(finding.OwnerError):
                 owned = finding.authenticate(world.table, badge_id, secret)
                 changing.change(world.table, owned, wanted, world.clock(), world.resources.webhooks)
 
@@ -236,7 +236,7 @@ class Owners:
             owned = _find(table, badge_id, secret)
             if wanted is None:
                 retention = self._world.settings.retention_seconds
-                deleting.delete(table, owned, clock(), retention)
+                changing.delete(table, owned, clock(), retention)
             else:
                 webhooks = self._world.resources.webhooks
                 changing.change(table, owned, wanted, clock(), webhooks)
@@ -306,7 +306,7 @@ class Owners:
                     do()
                 except (StorageError, Crash):
                     continue
-                except (errors.OwnerError, TooSoonError) as refusal:
+                except (finding.OwnerError, TooSoonError) as refusal:
                     if is_done():
                         raise AssertionError("applied, but refused when repeated") from refusal
                 break

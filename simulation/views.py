@@ -10,10 +10,9 @@ from zlib import crc32
 
 from chalicelib.counting import badge_count, keys, storing
 from chalicelib.counting.folding import BadgeFold
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.storing import Failures
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -50,15 +49,13 @@ def view(
 def put_views(table: Table, *times: Milliseconds, badge_id: str = BADGE) -> list[View]:
     """Put a view item for each time, as for young views."""
     views = [view(at, place, badge_id) for place, at in enumerate(times)]
-    places = [keys.view(badge_id, one.ulid) for one in views]
-    table.put_all([{"PK": pk, "SK": sk, "ttl": 1} for pk, sk in places])
+    table.put_all([keys.view(badge_id, one.ulid).item(ttl=1) for one in views])
     return views
 
 
 def put_summary(table: Table, badge_id: str = BADGE, **attributes: Value) -> None:
     """Put the summary of an id."""
-    pk, sk = keys.summary(badge_id)
-    table.write(Put({"PK": pk, "SK": sk, **attributes}))
+    table.write(Put(keys.summary(badge_id).item(**attributes)))
 
 
 def summary(table: Table, badge_id: str = BADGE) -> Item:

@@ -25,23 +25,18 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete
 from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.wallets import journal, opening
+from chalicelib.wallets import ledger
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.ledger import (
-    Ledger,
-    NonceReusedError,
-    PostingError,
-    RefusedError,
-    SameWalletError,
-    UnknownWalletError,
-)
+from chalicelib.wallets.ledger import Ledger, NonceReusedError, RefusedError, SameWalletError
 from chalicelib.wallets.wallet import (
     MAX_BALANCE,
     Entry,
     Posting,
+    PostingError,
     PostingKind,
     PostingOutcome,
     PostingResult,
+    UnknownWalletError,
     nonce,
 )
 from simulation import aws_events as events
@@ -88,7 +83,7 @@ class Books:
         archived: Iterable[tuple[str, Entry]] = (),
     ) -> Books:
         """Read the present state, while nobody posts."""
-        balances = {one: opening.read(table, one).balance for one in wallet_ids}
+        balances = {one: wallets.read(table, one).balance for one in wallet_ids}
         items = [item for one in wallet_ids for item in items_of(table, one)]
         hot = {(_wallet_of(one), Entry.of(one)) for one in items if _is_entry(one)}
         nonces = {key_of(one): one for one in items if text(one, "SK").startswith(wallets.NONCE)}
@@ -170,9 +165,9 @@ class Reader:
 
     def read(self, table: Table) -> None:
         """Read the next page."""
-        page = journal.read(table, self.wallet_id, self.cursor, size=PAGE)
-        self.seen += page.entries
-        self.cursor, self.is_done = page.cursor, not page.cursor
+        entries, self.cursor = ledger.read_journal(table, self.wallet_id, self.cursor, size=PAGE)
+        self.seen += entries
+        self.is_done = not self.cursor
 
     def read_all(self, table: Table) -> None:
         while not self.is_done:
@@ -271,12 +266,12 @@ class WalletsWorld:
         self.users.add(user)
         with under(self.faults, faults):
             try:
-                opened = opening.open_wallet(
+                opened = wallets.open_wallet(
                     self._faulty, user, to_milliseconds(self.now)
                 ).wallet_id
-            except opening.HasWalletError as has:
+            except wallets.HasWalletError as has:
                 opened = has.details["id"]
-            assert opening.of_user(self.table, user).wallet_id == opened
+            assert wallets.of_user(self.table, user).wallet_id == opened
 
     @property
     def wallet_ids(self) -> list[str]:
@@ -328,7 +323,7 @@ class WalletsWorld:
 
     def balance(self, wallet_id: str) -> int:
         """Return the balance of a wallet."""
-        return opening.read(self.table, wallet_id).balance
+        return wallets.read(self.table, wallet_id).balance
 
     def read(self, place: int, *, goes_on: bool) -> None:
         """Read the next page of a journal, or its first."""

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from chalicelib.counting import keys
+from chalicelib.events.sender import sender_of
 from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.events.webhooks.sender import sender_of
-from chalicelib.history.top import Top
+from chalicelib.history.routes import Top
 from chalicelib.http.authentication import RefusalLog
 from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.resources import Limits, NoLimits, Room
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
-from vumi import webhook_secret
-from vumi.folder import lock_folder, refuse_foreign, warn_of_others
+from vumi.folder import lock_folder, prepare_secret, refuse_foreign, warn_of_others
 from vumi.metrics import storage
 from vumi.metrics.families import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
@@ -29,15 +28,20 @@ from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import FileSizes, Vacuum
+from vumi.storage.file_sizes import sample_size, vacuum
 from vumi.storage.limits import BadgeQuota, FileBans
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import FOLDS
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
 from vumi.tokens import TokenStore
-from vumi.workers.changes import ChangeDelivery, archive_changes
+from vumi.workers.deliveries import (
+    FOLDS,
+    LINGER_SECONDS,
+    ChangeDelivery,
+    MessageDelivery,
+    archive_changes,
+)
 from vumi.workers.events import (
     DELIVERY,
     DELIVERY_QUEUE,
@@ -50,7 +54,6 @@ from vumi.workers.events import (
 )
 from vumi.workers.expiry import Expiry
 from vumi.workers.loops import Loop
-from vumi.workers.messages import LINGER_SECONDS, MessageDelivery
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")
@@ -117,11 +120,11 @@ class Engine:
     def prepare(self, top: Top | None = None) -> str:
         """Make the resources and the loops after the server got its port.
 
-        Return the token if it was created now, because it can't be shown later. Raises `OSError`,
-        `SettingsError` and `StorageError`.
+        Return the token if it was created now, because no operator has one; it can't be shown
+        later. Raises `OSError`, `SettingsError` and `StorageError`.
         """
         warn_of_others(self._folder)
-        settings = webhook_secret.prepare(self._settings, self._folder)
+        settings = prepare_secret(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
@@ -148,19 +151,15 @@ class Engine:
         self._loops = [*self._view_loops(), *self._quota_loops()]
         if Feature.EVENTS in settings.features:
             self._loops += self._event_loops()
-        return self._create_first_token()
+        if settings.api_token_digests:
+            return ""
+        return TokenStore(self.table, self._clock).create_first()
 
     def _webhooks(self, settings: Settings) -> EventSchedule | None:
         """Return the schedule of webhooks; without events, nothing would deliver them."""
         if Feature.EVENTS not in settings.features:
             return None
         return EventSchedule(lambda: self._milestones, self._clock)
-
-    def _create_first_token(self) -> str:
-        """Create and return a token if no operator has one, else return an empty text."""
-        if self._settings.api_token_digests:
-            return ""
-        return TokenStore(self.table, self._clock).create_first()
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
@@ -202,9 +201,9 @@ class Engine:
 
         expiry = Expiry(self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
-        sizes = Loop("file_size", FileSizes(self.database, self._clock).step)
-        vacuum = Loop("vacuum", Vacuum(self.database).step)
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, vacuum]
+        sizes = Loop("file_size", partial(sample_size, self.database, self._clock))
+        shrinking = Loop("vacuum", partial(vacuum, self.database))
+        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
         """Count the badges, and yield the loop that counts them again."""
@@ -242,7 +241,7 @@ class Engine:
     def metrics(self) -> Iterator[Family]:
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
         names = (VIEWS_QUEUE, DELIVERY_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
-        yield from storage.read(self.database, self._folder / FILE, names, self._clock)
+        yield from storage.read(self.database, names, self._clock)
         meaning = "Badges, and actions of the busiest client, that a limit has left."
         yield Family.by_label("vumi_limit_left", meaning, "limit", self.limits_left())
 

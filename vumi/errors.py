@@ -9,10 +9,12 @@ from __future__ import annotations
 class ReportedError(Exception):
     """A command failed. The message says what failed and how to fix it.
 
-    `status` is the exit status of the program.
+    `status` is the exit status of the program: 1, or 3 if a check has found something wrong.
     """
 
-    status = 1
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def plural(number: int, noun: str) -> str:

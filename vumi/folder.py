@@ -1,28 +1,32 @@
-"""The data folder of one machine: its files, their rights, and its lock."""
+"""The data folder of one machine: its files, their rights, its lock, and its secret of webhooks."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from chalicelib import telemetry
-from vumi import webhook_secret
+from chalicelib.events import sender
+from chalicelib.settings import Settings, SettingsError
 from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE
 from vumi.storage.private_files import FILE_MODE, UMASK, check_entry, check_owner, open_file
 from vumi.storage.read_only import SHM, WAL
 
+SECRETS = "secrets.json"
 OVERVIEW = "overview.sqlite3"
 LOCK = "vu-mi.lock"
 """The lock file of a folder on which vu-mi has run."""
 IN_CURRENT_FOLDER = Path("data")
-ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, webhook_secret.FILE, archive.FOLDER, OVERVIEW)
+ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, SECRETS, archive.FOLDER, OVERVIEW)
 
 
 class AlreadyRunningError(ReportedError):
@@ -103,3 +107,42 @@ def lock_folder(folder: Path) -> IO[str]:
     lock.write(str(os.getpid()))
     lock.flush()
     return lock
+
+
+def prepare_secret(settings: Settings, folder: Path) -> Settings:
+    """Complete the settings from the file.
+
+    Raises `OSError`, and `SettingsError` if the file is malformed.
+    """
+    if settings.webhook_secrets:
+        return settings
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / SECRETS
+    if not path.exists():
+        _write_secret(path, sender.new_secret())
+    return replace(settings, webhook_secrets=(_read_secret(path),))
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)  # left by a killed start, with an unknown mode
+    with os.fdopen(
+        os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w"
+    ) as file:
+        json.dump({"webhook_secret": secret}, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def _read_secret(path: Path) -> str:
+    """Return the secret in the file. Raises `SettingsError` if it has none."""
+    try:
+        secret = json.loads(path.read_text())["webhook_secret"]
+        sender.Signer([secret])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise SettingsError(
+            f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new"
+            " one"
+        ) from None
+    return str(secret)

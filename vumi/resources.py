@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting.view import ViewQueue
-from chalicelib.events.claims import Claims
-from chalicelib.events.webhooks.sender import Sender
-from chalicelib.history.top import Top
+from chalicelib.events.event import Claims
+from chalicelib.events.sender import Sender
+from chalicelib.history.routes import Top
 from chalicelib.http.authentication import RefusalLog
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver

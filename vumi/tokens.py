@@ -33,10 +33,6 @@ FIRST = "first-start"
 FIRST_FILE = "first-token"
 
 
-class TokenError(ReportedError):
-    """A token can't be created or revoked. The message says what to give instead."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredToken:
     """A token as it is stored: its digest, its name, its holder, and when it was created."""
@@ -68,11 +64,6 @@ class StoredToken:
             "due": self.created,
         }
 
-    def is_called(self, wanted: str) -> bool:
-        """Return whether this is the name of the token, or the beginning of its digest."""
-        is_prefix = PREFIX.fullmatch(wanted) is not None
-        return self.name == wanted or (is_prefix and self.digest.startswith(wanted))
-
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
@@ -87,18 +78,20 @@ class TokenStore:
         return [StoredToken.of(item) for item in found]
 
     def create(self, name: str, user: str = "") -> str:
-        """Create a token of an operator, or of a user, and return it. Raises `TokenError`."""
+        """Create a token of an operator, or of a user, and return it. Raises `ReportedError`."""
         if NAME.fullmatch(name) is None:
-            raise TokenError(
+            raise ReportedError(
                 "the name of a token must be 1 to 64 letters, digits, `.`, `_`, `@` and `-`, and"
                 f" begin with a letter or digit, not {name!r}"
             )
         if user and UUID.fullmatch(user.lower()) is None:
-            raise TokenError(
+            raise ReportedError(
                 f"a user must be a UUID, such as 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11, not {user!r}"
             )
         if any(token.name == name for token in self.read_all()):
-            raise TokenError(f"a token has the name {name}; give another name, or revoke it first")
+            raise ReportedError(
+                f"a token has the name {name}; give another name, or revoke it first"
+            )
         return self._put(name, Caller(Role.USER, user.lower()) if user else Caller(Role.OPERATOR))
 
     def create_first(self) -> str:
@@ -108,11 +101,16 @@ class TokenStore:
         return self._put(FIRST, Caller(Role.OPERATOR))
 
     def revoke(self, wanted: str) -> StoredToken:
-        """Remove the token with a name or a beginning of its digest. Raises `TokenError`."""
-        found = [token for token in self.read_all() if token.is_called(wanted)]
+        """Remove the token with a name or a beginning of its digest. Raises `ReportedError`."""
+        is_prefix = PREFIX.fullmatch(wanted) is not None
+        found = [
+            token
+            for token in self.read_all()
+            if token.name == wanted or (is_prefix and token.digest.startswith(wanted))
+        ]
         match found:
             case []:
-                raise TokenError(
+                raise ReportedError(
                     f"no token has the name {wanted!r} or a digest that begins with it (8 digits"
                     " or more); list shows all tokens"
                 )
@@ -120,7 +118,7 @@ class TokenStore:
                 self.table.write(Delete(authentication.key(token.digest)))
                 return token
         digests = ", ".join(token.digest[: authentication.SHOWN_DIGITS] for token in found)
-        raise TokenError(f"{len(found)} tokens are called {wanted}; give a digest: {digests}")
+        raise ReportedError(f"{len(found)} tokens are called {wanted}; give a digest: {digests}")
 
     def _put(self, name: str, holder: Caller) -> str:
         token = tokens.new_token()

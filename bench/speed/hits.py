@@ -21,10 +21,9 @@ from pathlib import Path
 from uuid import UUID
 
 from bench.measuring import interleaved
-from bench.speed.load import Load, Request, compared
-from bench.speed.server import CONNECTIONS, Server, running
+from bench.speed.load import CONNECTIONS, Load, Request, Server, compared, running
 from chalicelib.http import tokens
-from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting
 from simulation.report import Report
@@ -66,7 +65,7 @@ class Bank:
             ledger = Ledger(table, time.time)
 
             def with_money(number: int) -> str:
-                wallet_id = opening.open_wallet(table, str(UUID(int=number)), 0).wallet_id
+                wallet_id = wallets.open_wallet(table, str(UUID(int=number)), 0).wallet_id
                 ledger.post(Posting("the-first", START, wallet_id))
                 return wallet_id
 
@@ -88,7 +87,7 @@ class Bank:
         """Return the number of wrong balances in the file."""
         with closing(Database(self.path)) as database:
             table = SqliteTable(database)
-            found = {one: opening.read(table, one).balance for one in self.expected}
+            found = {one: wallets.read(table, one).balance for one in self.expected}
         return sum(found[one] != balance for one, balance in self.expected.items())
 
 

@@ -24,10 +24,9 @@ from chalicelib.settings import Feature, Settings, SettingsError, required
 if TYPE_CHECKING:
     from chalicelib.api import ProcessResources
     from chalicelib.aws import clients, dynamodb, json_client, sqs
-    from chalicelib.events import claims, webhook_schedule
-    from chalicelib.events.claims import Claims
-    from chalicelib.events.webhooks import sender
-    from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.events import event, sender, webhook_schedule
+    from chalicelib.events.event import Claims
+    from chalicelib.events.sender import Sender
     from chalicelib.outgoing import fetching
     from chalicelib.outgoing.fetching import Fetcher
     from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -36,8 +35,8 @@ else:
     clients, dynamodb = lazy("chalicelib.aws.clients"), lazy("chalicelib.aws.dynamodb")
     json_client = lazy("chalicelib.aws.json_client")
     sqs = lazy("chalicelib.aws.sqs")
-    claims = lazy("chalicelib.events.claims")
-    sender = lazy("chalicelib.events.webhooks.sender")
+    event = lazy("chalicelib.events.event")
+    sender = lazy("chalicelib.events.sender")
     fetching = lazy("chalicelib.outgoing.fetching")
     webhook_schedule = lazy("chalicelib.events.webhook_schedule")
 
@@ -106,7 +105,7 @@ class AwsResources:
 
     @cached_property
     def claims(self) -> Claims:
-        return claims.Leases()
+        return event.Leases()
 
     @cached_property
     def bans(self) -> TimedBans:

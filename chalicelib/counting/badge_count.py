@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 from chalicelib import telemetry
 from chalicelib.counting import keys, storing
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View, ViewQueue
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.ulids import earliest, milliseconds, new_ulid
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
@@ -120,10 +118,12 @@ def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool 
         attributes=(*SUMMARY_ATTRIBUTES, *DAY_ATTRIBUTES) if with_today else SUMMARY_ATTRIBUTES,
         descending=True,
     )
-    summary, views = _split(badge_id, page)
+    has_summary = bool(page) and page[0]["SK"] == keys.SUMMARY
+    summary = Summary.of(badge_id, page[0]) if has_summary else Summary(badge_id)
     if summary.alias and follow:
         return read(table, summary.alias, with_today=with_today, follow=False)
     first = first_live(summary)
+    views = [str(item["SK"]) for item in page[has_summary:]]
     newest = [sk[ULID_AT:] for sk in views if sk >= first]
     live = len(newest)
     if live == len(views) and len(page) == limit:
@@ -155,10 +155,3 @@ def take(views: Sequence[View], queue: ViewQueue, counting: Callable[[], Countin
         for failure in storing.store(counting(), views).values():
             raise failure from None
         telemetry.event(logging.WARNING, "view_stored_directly")
-
-
-def _split(badge_id: str, page: Sequence[Item]) -> tuple[Summary, list[str]]:
-    """Split a page into the summary, if it has one, and the sort keys of the views."""
-    has_summary = bool(page) and page[0]["SK"] == keys.SUMMARY
-    summary = Summary.of(badge_id, page[0]) if has_summary else Summary(badge_id)
-    return summary, [str(item["SK"]) for item in page[has_summary:]]

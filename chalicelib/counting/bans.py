@@ -56,8 +56,7 @@ class Ban:
     @property
     def item(self) -> Item:
         given = asdict(self)
-        pk, sk = key(given.pop("pattern"))
-        return {"PK": pk, "SK": sk, **given}
+        return key(given.pop("pattern")).item(**given)
 
 
 def key(pattern: str) -> Key:
@@ -103,17 +102,14 @@ class TimedBans:
     def cover(self, badge_id: str) -> bool:
         """Return whether an id is banned. A view is not lost because bans can't be read."""
         if (now := self._clock()) >= self._next_read:
-            self._read(now)
+            try:
+                self._patterns = read_patterns(self._table())
+                self._next_read = now + READ_SECONDS
+            except StorageError as error:
+                telemetry.event(logging.WARNING, "bans_not_read", reason=str(error))
+                self._next_read = now + RETRY_SECONDS
         return self._patterns.cover(badge_id)
 
     def forget(self) -> None:
         """Read the bans again for the next request of this process."""
         self._next_read = 0.0
-
-    def _read(self, now: Seconds) -> None:
-        try:
-            self._patterns = read_patterns(self._table())
-            self._next_read = now + READ_SECONDS
-        except StorageError as error:
-            telemetry.event(logging.WARNING, "bans_not_read", reason=str(error))
-            self._next_read = now + RETRY_SECONDS

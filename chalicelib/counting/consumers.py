@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
-from chalicelib.counting.resources import Counting, CountingResources
+from chalicelib.counting.windows import Counting, CountingResources
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
-from chalicelib.storage.messages import MalformedError
+from chalicelib.storage.messages import MalformedError, lag_seconds
 from chalicelib.units import Seconds, WholeSeconds
 
 if TYPE_CHECKING:
@@ -67,24 +67,17 @@ def store_views(views: Iterable[View], resources: CountingResources) -> set[View
     errors = [error for error in failures.values() if not isinstance(error, storing.InBetweenError)]
     for error in errors:
         telemetry.event(logging.WARNING, "view_not_stored", reason=str(error))
+    overdue = list(dict.fromkeys(view.badge_id for view in views if view.fold))
     telemetry.count(
         views_put=len(views) - len(failures),
         views_waiting=len(failures) - len(errors),
-        views_folded_early=_fold_overdue([view.badge_id for view in views if view.fold], counting),
+        views_folded_early=sum(counting.map_parallel(partial(_fold_all, counting), overdue)),
     )
     return set(failures)
 
 
-def _fold_overdue(badge_ids: Iterable[str], counting: Counting) -> int:
-    """Fold badges; return the number of views that they counted.
-
-    A failure is logged, and the next request for the badge asks again.
-    """
-    badge_ids = list(dict.fromkeys(badge_ids))
-    return sum(counting.map_parallel(partial(_fold_all, counting), badge_ids))
-
-
 def _fold_all(counting: Counting, badge_id: str) -> int:
+    """Fold a badge. A failure is logged, and the next request for the badge asks again."""
     try:
         return folding.BadgeFold(counting, badge_id).fold_all()
     except Exception as failure:  # noqa: BLE001  the views of the batch are stored nevertheless
@@ -109,7 +102,7 @@ def fold_badges(
     telemetry.count(
         views_folded=sum(outcome.folded for outcome in outcomes.values()),
         folds_postponed=sum(outcome.is_postponed for outcome in outcomes.values()),
-        fold_lag_seconds=_lag_seconds(removals, now),
+        fold_lag_seconds=lag_seconds((one.removed_at for one in removals), now),
     )
     return [one for one in removals if outcomes[one.badge_id].is_failed]
 
@@ -135,9 +128,3 @@ def _fold(counting: Counting, removed: tuple[str, int]) -> FoldOutcome:
     except StorageError:
         return FoldOutcome(folded, is_failed=True)
     return FoldOutcome(folded, is_postponed=True)
-
-
-def _lag_seconds(removals: Iterable[MarkerRemoval], now: Seconds) -> WholeSeconds:
-    """Return how long the first removed marker of a batch waited for its fold."""
-    removed = [removal.removed_at or now for removal in removals]
-    return max(0, round(now - min(removed, default=now)))

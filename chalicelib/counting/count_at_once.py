@@ -16,13 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
-from chalicelib.counting.summary import Hour, Summary, hour_of, read
+from chalicelib.counting.summary import Summary, hour_of, read
 from chalicelib.counting.view import View
+from chalicelib.counting.windows import Counting
 from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.items import Item, Value, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import (
     MAX_TRANSACTION_WRITES,
@@ -111,7 +111,10 @@ def _write(  # noqa: PLR0913, PLR0917  the parts of a transaction
             counting.table.write(finished)
     except ConditionFailedError:
         return set()
-    others: list[Write] = [_add_views(target, counted, views, reached, now)]
+    hot: dict[str, Value] = {}
+    if target.hot <= now and any(view.hot for view in views):  # hot for an hour from the first one
+        hot["hot"] = int(now) + HOT_SECONDS
+    others: list[Write] = [target.add_views(now, counted, **hot, **reached.values)]
     if own.alias:
         others.append(own.unchanged)
     others += reached.writes
@@ -123,30 +126,12 @@ def _write(  # noqa: PLR0913, PLR0917  the parts of a transaction
     return None
 
 
-def _add_views(
-    target: Summary,
-    counted: Mapping[Hour, int],
-    views: Sequence[View],
-    reached: Reached,
-    now: Seconds,
-) -> Write:
-    """Return the write that adds views; the first hot view makes its badge hot for an hour."""
-    if target.hot <= now and any(view.hot for view in views):
-        hot = int(now) + HOT_SECONDS
-        return target.add_views(now, counted, hot=hot, **reached.values)
-    return target.add_views(now, counted, **reached.values)
-
-
 def _mark(views: Sequence[View], now: Seconds, retention: WholeSeconds) -> list[Write]:
     if not views[0].unmarked:
-        return [_put_seen(view, int(now) + retention) for view in views]
+        ttl = int(now) + retention
+        seen = (keys.seen(view.ulid).item(badge=view.badge_id, ttl=ttl) for view in views)
+        return [Put(item, condition=attr("SK").missing()) for item in seen]
     minute_end = (int(now) // 60 + 1) * 60
     key = keys.seen(f"{earliest(minute_end * 1000)}#{views[0].badge_id}")
     values: Item = {"badge": views[0].badge_id, "ttl": minute_end + TALLY_SECONDS}
     return [Update(key, values=values, add={"views": len(views)})] if views[0].hot else []
-
-
-def _put_seen(view: View, ttl: WholeSeconds) -> Put:
-    pk, sk = keys.seen(view.ulid)
-    item: Item = {"PK": pk, "SK": sk, "badge": view.badge_id, "ttl": ttl}
-    return Put(item, condition=attr("SK").missing())

@@ -28,9 +28,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.summary import Hour, Summary, hour_of, read, read_day
-from chalicelib.counting.windows import marker_item
+from chalicelib.counting.windows import Counting, marker_item
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value, text
@@ -66,12 +65,12 @@ class BadgeFold:
         folded = failures = 0
         while failures < TRIES:
             try:
-                step = self._take_step(mark)
+                counted, is_last = self._take_step(mark)
             except ConditionFailedError:
                 failures += 1
                 continue
-            folded += step.counted
-            if step.is_last:
+            folded += counted
+            if is_last:
                 return folded
         raise UnavailableError(f"{self.badge_id} was changed by {TRIES} other writes; try again")
 
@@ -84,36 +83,45 @@ class BadgeFold:
         ttl = self.counting.windows.marker_ttl(max(mark, int(self.counting.clock())))
         self.counting.table.write(Put(marker_item(self.badge_id, mark, ttl)))
 
-    def _take_step(self, mark: WholeSeconds) -> FoldStep:
-        """Fold the views of one day at most, the oldest."""
+    def _take_step(self, mark: WholeSeconds) -> tuple[int, bool]:
+        """Fold the views of one day at most, the oldest.
+
+        Return their number, and whether it was the last step.
+        """
         table, webhooks = self.counting.table, self.counting.webhooks
         now = self.counting.clock()
         upto = to_milliseconds(min(mark, self.counting.windows.foldable(now)))
         own = read(table, self.badge_id)
         if upto <= own.watermark:
-            return FoldStep(0, is_last=True)
+            return 0, True
         target = read(table, own.alias) if own.alias else own
-        passed = self._read_passed(own.watermark + 1, upto)
-        if not passed.views:
-            return FoldStep(0, is_last=True)
-        counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
+        end, views = self._read_passed(own.watermark + 1, upto)
+        if not views:
+            return 0, True
+        counted = Counter(hour_of(at) for at in views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
             table.write(finished)
         reached = milestones.reach(table, target, counted.total(), now, webhooks)
-        table.write(*self._make_writes(own, target, counted, passed.upto, now, reached))
+        table.write(*self._make_writes(own, target, counted, end, now, reached))
         milestones.enqueue(reached, webhooks)
-        return FoldStep(counted.total(), is_last=passed.upto == upto)
+        return counted.total(), end == upto
 
-    def _read_passed(self, first: Milliseconds, upto: Milliseconds) -> PassedViews:
-        """Read the views that the watermark passes: about `MAX_VIEWS`, all of one day."""
+    def _read_passed(
+        self, first: Milliseconds, upto: Milliseconds
+    ) -> tuple[Milliseconds, list[Milliseconds]]:
+        """Return where the watermark moves to, up to a time, and the times of the views it passes.
+
+        They are about `MAX_VIEWS`, all of one day.
+        """
         views = self._read(first, upto, MAX_VIEWS)
         if len(views) == MAX_VIEWS:
             upto = views[-1]
             views = [at for at in views if at < upto] + self._read(upto, upto)
         if not views:
-            return PassedViews(upto, ())
-        end = _find_end(hour_of(views[0]).day)
-        return PassedViews(min(upto, end), tuple(at for at in views if at <= end))
+            return upto, []
+        following = datetime.fromisoformat(hour_of(views[0]).day) + timedelta(days=1)
+        end = to_milliseconds(following.replace(tzinfo=UTC).timestamp()) - 1
+        return min(upto, end), [at for at in views if at <= end]
 
     def _make_writes(  # noqa: PLR0913, PLR0917  the parts of a fold
         self,
@@ -125,19 +133,18 @@ class BadgeFold:
         reached: Reached,
     ) -> list[Write]:
         """Return the writes that count views and move the watermark: two summaries for an alias."""
-        if not own.alias:
-            added = self._add_views(own, counted, now, watermark=upto, **reached.values)
-            return [*added, *reached.writes]
-        moved = own.update(now, {"watermark": upto})
+        moved: dict[str, Value] = {"watermark": upto}
         if not counted:
-            return [moved]
+            return [own.update(now, moved)]
+        if not own.alias:
+            added = self._add_views(own, counted, now, **moved, **reached.values)
+            return [*added, *reached.writes]
         added = self._add_views(target, counted, now, **reached.values)
-        return [moved, *added, *reached.writes]
+        return [own.update(now, moved), *added, *reached.writes]
 
     def _add_views(
         self, target: Summary, counted: Counter[Hour], now: Seconds, **values: Value
     ) -> Sequence[Write]:
-        """Return the writes that add views of one day to the count and to that day."""
         day = next(iter(counted)).day
         if day >= target.today.day:
             return [target.add_views(now, counted, **values)]
@@ -147,7 +154,6 @@ class BadgeFold:
     def _read(
         self, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
     ) -> list[Milliseconds]:
-        """Read the times of the views between two times, both included."""
         items = self.counting.table.query(
             keys.partition(self.badge_id),
             first=keys.VIEW + earliest(first),
@@ -156,25 +162,3 @@ class BadgeFold:
             limit=limit,
         )
         return [milliseconds(text(item, "SK").removeprefix(keys.VIEW)) for item in items]
-
-
-@dataclass(frozen=True, slots=True)
-class FoldStep:
-    """The number of views that a step of a fold counted, and whether it was the last step."""
-
-    counted: int
-    is_last: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PassedViews:
-    """The times of the views that the watermark passes when it moves to `upto`."""
-
-    upto: Milliseconds
-    views: tuple[Milliseconds, ...]
-
-
-def _find_end(day: str) -> Milliseconds:
-    """Return the last millisecond of a day (UTC)."""
-    following = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
-    return to_milliseconds(following.timestamp()) - 1

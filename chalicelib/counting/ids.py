@@ -96,9 +96,7 @@ def _check_length(given: str, most: int) -> None:
         )
 
 
-AnyOptions = TypeVar("AnyOptions", bound=Options)
-Asked = TypeVar("Asked", bound="IdOption")
-Several = TypeVar("Several", bound="IdsOptions")
+Asked = TypeVar("Asked", bound="IdOption | IdsOptions")
 
 
 class IdOption(Options):
@@ -115,6 +113,10 @@ class IdOption(Options):
         name="id",
         example="owner/name",
     )
+
+    @property
+    def badge_ids(self) -> Sequence[str]:
+        return (self.badge_id,)
 
 
 class IdsOptions(Options):
@@ -172,27 +174,14 @@ def check_not_banned(badge_id: str, resources: Resources) -> None:
         raise BannedError("not counted here")
 
 
-def read(kind: type[Asked], query: Query, resources: Resources) -> Asked:
-    """Return the options of a query for a badge that is counted here. Raises `ClientError`."""
-    options = _read(kind, query)
-    check_counted(options.badge_id, resources)
-    return options
-
-
-def _read(kind: Callable[[Query], AnyOptions], query: Query) -> AnyOptions:
-    return _read_once(kind, query) if isinstance(query, Unchanging) else kind(query)
-
-
-@lru_cache(MAX_CACHED)
-def _read_once(
-    kind: Callable[[Query], AnyOptions], query: Unchanging[str, Sequence[str]]
-) -> AnyOptions:
-    return kind(query)
-
-
-def read_several(kind: type[Several], query: Query, resources: Resources) -> Several:
+def read(kind: Callable[[Query], Asked], query: Query, resources: Resources) -> Asked:
     """Return the options of a query for badges that are all counted here. Raises `ClientError`."""
-    options = _read(kind, query)
+    options = _read_once(kind, query) if isinstance(query, Unchanging) else kind(query)
     for badge_id in options.badge_ids:
         check_counted(badge_id, resources)
     return options
+
+
+@lru_cache(MAX_CACHED)
+def _read_once(kind: Callable[[Query], Asked], query: Unchanging[str, Sequence[str]]) -> Asked:
+    return kind(query)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
 from chalicelib.outgoing.webhooks import Webhook, WebhookSchedule
-from chalicelib.storage.items import Item, Value, number, text
+from chalicelib.storage.items import Value, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put, Write
 from chalicelib.units import Milliseconds, Seconds, to_iso8601, to_milliseconds
@@ -129,10 +129,13 @@ class Milestones:
 
     @property
     def put(self) -> Put:
-        pk, sk = keys.milestones(self.badge_id)
-        stored: list[Value] = [asdict(one) for one in self.milestones]
-        item: Item = {"PK": pk, "SK": sk, "owner": self.owner, "milestones": stored}
-        return Put({**item, "set_at": self.set_at, "sent": {**self.sent}})
+        item = keys.milestones(self.badge_id).item(
+            owner=self.owner,
+            milestones=[asdict(one) for one in self.milestones],
+            set_at=self.set_at,
+            sent={**self.sent},
+        )
+        return Put(item)
 
     def rearm(self) -> Milestones:
         """Return the milestones of a new life, of which none is reached."""

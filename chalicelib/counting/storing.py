@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from chalicelib.counting import count_at_once, keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.counting.windows import Counting, Windows, marker_item
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStoredError, Table
@@ -57,7 +56,11 @@ def _put_young(counting: Counting, views: Sequence[tuple[View, Milliseconds]]) -
     failures = _put(table, markers)
     if failures:
         views = [(view, at) for view, at in views if view not in failures]
-    return failures | _put(table, [(view, _item(view, at, windows)) for view, at in views])
+    items = [
+        (view, keys.view(view.badge_id, view.ulid).item(ttl=windows.view_ttl(at)))
+        for view, at in views
+    ]
+    return failures | _put(table, items)
 
 
 def _put(table: Table, items: Sequence[tuple[View, Item]]) -> Failures:
@@ -87,8 +90,3 @@ def _count(counting: Counting, views: Sequence[View]) -> Failures:
 def _marker(view: View, taken_at: Milliseconds, windows: Windows) -> Item:
     mark = windows.mark(taken_at)
     return marker_item(view.badge_id, mark, windows.marker_ttl(mark))
-
-
-def _item(view: View, taken_at: Milliseconds, windows: Windows) -> Item:
-    pk, sk = keys.view(view.badge_id, view.ulid)
-    return {"PK": pk, "SK": sk, "ttl": windows.view_ttl(taken_at)}

@@ -188,10 +188,8 @@ class Summary(NamedTuple):
         return self.count + sum(views.values())
 
     def _item(self, day: Day, version: int) -> Item:
-        """Return the item of a finished day of this life."""
-        pk, sk = keys.day(self.badge_id, day.day)
-        numbers = {"views": day.views, "version": version, "reset": self.reset}
-        return {"PK": pk, "SK": sk, **numbers, **day.attributes}
+        numbers: Item = {"views": day.views, "version": version, "reset": self.reset}
+        return keys.day(self.badge_id, day.day).item(**numbers, **day.attributes)
 
 
 def read(table: Table, badge_id: str) -> Summary:

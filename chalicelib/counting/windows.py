@@ -16,12 +16,20 @@ and old is longer than a run of `put_views`, so two deliveries of a message neve
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
+from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds
+
+if TYPE_CHECKING:
+    from chalicelib.outgoing.webhooks import WebhookSchedule
 
 YOUNG = 0.5
 """A view is stored up to this share of the grace."""
@@ -65,5 +73,42 @@ class Windows(NamedTuple):
 
 def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:
     """Return the marker of a badge's window."""
-    pk, sk = keys.marker(badge_id, mark)
-    return {"PK": pk, "SK": sk, "badge": badge_id, "ttl": ttl}
+    return keys.marker(badge_id, mark).item(badge=badge_id, ttl=ttl)
+
+
+class CountingResources(Resources, Protocol):
+    """The resources of the consumers of views. `webhooks` is None if events are off."""
+
+    @property
+    def map_parallel(self) -> MapParallel: ...
+    @property
+    def webhooks(self) -> WebhookSchedule | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The table, windows and clock by which views are stored, counted and folded.
+
+    `map_parallel` counts badges. Without `webhooks`, the milestones that a badge reaches are left
+    to the next write of its count.
+    """
+
+    table: Table
+    windows: Windows
+    clock: Callable[[], Seconds]
+    map_parallel: MapParallel = map
+    webhooks: WebhookSchedule | None = None
+
+    @classmethod
+    def of(cls, resources: CountingResources) -> Counting:
+        return cls(
+            resources.table,
+            Windows.of(resources.settings),
+            resources.view_clock,
+            resources.map_parallel,
+            resources.webhooks,
+        )
+
+    def foldable(self) -> WholeSeconds:
+        """Return the last mark that is at least the grace ago."""
+        return self.windows.foldable(self.clock())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from chalicelib import telemetry
@@ -13,7 +12,6 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
 from chalicelib.events.delivery import EndedAttempt, EventDelivery
 from chalicelib.events.event import DeliveryResult, Event, TargetKind
-from chalicelib.events.resources import EventResources
 from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import SettingsError
@@ -22,7 +20,8 @@ from chalicelib.storage.ports import Queue
 from chalicelib.units import to_milliseconds
 
 if TYPE_CHECKING:
-    from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.events.routes import EventResources
+    from chalicelib.events.sender import Sender
 
 Result = TypeVar("Result")
 
@@ -38,16 +37,14 @@ def sweep_events(resources: EventResources) -> SweepResult:
 
 def distribute(groups: Iterable[SweptGroup], resources: EventResources) -> list[SweptGroup]:
     """Enqueue each event of the groups for its time; return the groups to deliver again."""
-    return [group for group in groups if not _is_distributed(group, resources)]
-
-
-def _is_distributed(group: SweptGroup, resources: EventResources) -> bool:
-    try:
-        sweep.distribute(group, resources.delivery_queue, to_milliseconds(resources.clock()))
-    except StorageError as error:
-        telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
-        return False
-    return True
+    failed = []
+    for group in groups:
+        try:
+            sweep.distribute(group, resources.delivery_queue, to_milliseconds(resources.clock()))
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
+            failed.append(group)
+    return failed
 
 
 def deliver(event_ids: Iterable[str], resources: EventResources) -> set[str]:
@@ -67,7 +64,7 @@ def delivery_over(resources: EventResources) -> EventDelivery:
     return EventDelivery(
         table=resources.table,
         queue=resources.delivery_queue,
-        send=TargetSender(resources.event_queue, lambda: resources.sender),
+        send=lambda event: send(event, resources.event_queue, lambda: resources.sender),
         claims=resources.claims,
         clock=resources.clock,
         schedule=resources.settings.retry_seconds,
@@ -98,9 +95,8 @@ class DeliveryTask:
     @property
     def webhook(self) -> DeliveryResult | None:
         """Return the result of the last attempt if it was for a URL, else None."""
-        if self._attempt is None or self._attempt.event.target.kind is not TargetKind.URL:
-            return None
-        return self._attempt.result
+        event, result = self._attempt or (None, None)
+        return result if event and event.target.kind is TargetKind.URL else None
 
     def claim(self) -> None:
         """Claim the event for this worker if it is due."""
@@ -144,50 +140,42 @@ class DeliveryTask:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSender:
-    """The sender of events to their targets; a failure is part of the result, never raised.
+def send(
+    event: Event, queue_of: Callable[[str], Queue | None], find_sender: Callable[[], Sender | None]
+) -> DeliveryResult:
+    """Send an event to its target; a failure is part of the result, never raised.
 
-    `sender` returns the sender of webhooks, or None without a secret to sign them with. It is
+    `find_sender` returns the sender of webhooks, or None without a secret to sign them with. It is
     called only for a POST, so that a malformed setting fails no other event.
     """
-
-    queue: Callable[[str], Queue | None]
-    sender: Callable[[], Sender | None]
-
-    def __call__(self, event: Event) -> DeliveryResult:
-        match event.target.kind:
-            case TargetKind.URL:
-                return self._post(event)
-            case TargetKind.QUEUE:
-                return self._enqueue(event)
-            case TargetKind.LOG:
-                return self._log(event)
-
-    def _post(self, event: Event) -> DeliveryResult:
-        try:
-            sender = self.sender()
-        except SettingsError as wrong:
-            return DeliveryResult(error=f"nothing can be sent: {wrong}")
-        if sender is None:
-            return DeliveryResult(error=NO_SECRET)
-        return sender.post(event.target.address, event.event_id, _body(event).encode())
-
-    def _enqueue(self, event: Event) -> DeliveryResult:
-        queue = self.queue(event.target.address)
-        if queue is None:
-            return DeliveryResult(error=f"EVENT_QUEUES has no queue {event.target.address}")
-        try:
-            queue.send(_body(event))
-        except StorageError as error:
-            return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
-        return DeliveryResult()
-
-    def _log(self, event: Event) -> DeliveryResult:
-        payload = json.loads(event.payload or "null")
-        telemetry.event(logging.INFO, "event_logged", event_id=event.event_id, payload=payload)
-        return DeliveryResult()
+    body = event.payload or json.dumps({"id": event.event_id})
+    match event.target.kind:
+        case TargetKind.URL:
+            return _post(event, body, find_sender)
+        case TargetKind.QUEUE:
+            return _enqueue(body, event.target.address, queue_of)
+        case TargetKind.LOG:
+            payload = json.loads(event.payload or "null")
+            telemetry.event(logging.INFO, "event_logged", event_id=event.event_id, payload=payload)
+            return DeliveryResult()
 
 
-def _body(event: Event) -> str:
-    return event.payload or json.dumps({"id": event.event_id})
+def _post(event: Event, body: str, find_sender: Callable[[], Sender | None]) -> DeliveryResult:
+    try:
+        sender = find_sender()
+    except SettingsError as wrong:
+        return DeliveryResult(error=f"nothing can be sent: {wrong}")
+    if sender is None:
+        return DeliveryResult(error=NO_SECRET)
+    return sender.post(event.target.address, event.event_id, body.encode())
+
+
+def _enqueue(body: str, name: str, queue_of: Callable[[str], Queue | None]) -> DeliveryResult:
+    queue = queue_of(name)
+    if queue is None:
+        return DeliveryResult(error=f"EVENT_QUEUES has no queue {name}")
+    try:
+        queue.send(body)
+    except StorageError as error:
+        return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
+    return DeliveryResult()

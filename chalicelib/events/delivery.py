@@ -1,7 +1,7 @@
 """The delivery of an event: a worker claims it, attempts it, and writes the result.
 
 A claim is a conditional write on the number of attempts, so only one of two workers can claim an
-event. No other worker delivers while the claim is held (`claims`), and a worker whose claim is
+event. No other worker delivers while the claim is held (`Claims`), and a worker whose claim is
 about to end does not begin. So no two workers deliver an event at the same time, and an event
 whose worker died is claimed again. If anything fails, the event stays active and in the index,
 where the sweep finds it.
@@ -13,13 +13,14 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from chalicelib import telemetry
-from chalicelib.events.claims import LEASE_SECONDS, Claims
 from chalicelib.events.event import (
-    KEPT_SECONDS,
+    IS_ACTIVE,
+    LEASE_SECONDS,
     Attempt,
+    Claims,
     DeliveryResult,
     Event,
     Status,
@@ -33,7 +34,7 @@ from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import ConditionFailedError, Update
 from chalicelib.ulids import new_ulid
-from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 DELIVERY_SECONDS = 20
 """The longest time of a delivery, with room. No delivery begins with less left of its lease."""
@@ -42,14 +43,8 @@ JITTER = 0.2
 """A wait is longer by up to this share, so that events that failed together are retried apart."""
 
 
-class EndedAttempt(NamedTuple):
-    """A claimed event with the attempt that has just ended, and its result."""
-
-    event: Event
-    result: DeliveryResult
-
-
-Send: TypeAlias = Callable[[Event], DeliveryResult]
+EndedAttempt: TypeAlias = tuple[Event, DeliveryResult]
+"""A claimed event with the attempt that has just ended, and its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class EventDelivery:
 
     table: Table
     queue: Queue
-    send: Send
+    send: Callable[[Event], DeliveryResult]
     claims: Claims
     clock: Callable[[], Seconds]
     schedule: Sequence[Seconds]
@@ -113,8 +108,7 @@ class EventDelivery:
             "tries": claimed.tries,
             "attempts": attempts_value(claimed.attempts),
         }
-        active = attr("status") == str(Status.ACTIVE)
-        condition = active & unchanged("tries", tries)
+        condition = IS_ACTIVE & unchanged("tries", tries)
         try:
             self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
         except ConditionFailedError as failed:
@@ -134,7 +128,7 @@ class EventDelivery:
             return None
         result = self.send(event)
         last = replace(event.attempts[-1], ended=self._now(), code=result.code, error=result.error)
-        return EndedAttempt(replace(event, attempts=(*event.attempts[:-1], last)), result)
+        return replace(event, attempts=(*event.attempts[:-1], last)), result
 
     def settle(self, attempt: EndedAttempt) -> None:
         """Write the result of an attempt. Raises `StorageError`."""
@@ -142,7 +136,7 @@ class EventDelivery:
         ended = event.attempts[-1].ended
         if not result.error:
             if self._end(event, Status.SUCCESS, ended):
-                lateness = _seconds(ended - event.at)
+                lateness = max(0, round((ended - event.at) / 1000))
                 telemetry.count(events_delivered=1, event_lateness_seconds=lateness)
         elif result.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
@@ -151,13 +145,7 @@ class EventDelivery:
             self._try_again(event, max(event.at, ended + self._wait(event, result)), ended)
 
     def _end(self, event: Event, status: Status, now: Milliseconds) -> bool:
-        values: dict[str, Value] = {
-            "status": str(status),
-            "batch": batch(status, event.event_id),
-            "due": now,
-            "ttl": now // 1000 + KEPT_SECONDS,
-        }
-        settled = self._settle(event, values)
+        settled = self._settle(event, event.end(status, now))
         if settled and status is Status.ERROR:
             telemetry.event(
                 logging.WARNING, "event_failed", event_id=event.event_id, tries=event.tries
@@ -177,7 +165,7 @@ class EventDelivery:
             key(event.event_id),
             values={**values, "attempts": attempts},
             remove=("claim", "lease"),
-            condition=(attr("status") == str(Status.ACTIVE)) & unchanged("claim", event.claim),
+            condition=IS_ACTIVE & unchanged("claim", event.claim),
         )
         try:
             self.table.write(update)
@@ -221,7 +209,3 @@ def redrive(table: Table, queue: Queue, event: Event, now: Milliseconds) -> bool
         return False
     enqueue_soon([replace(event, next_at=now)], queue, now)
     return True
-
-
-def _seconds(milliseconds: Milliseconds) -> WholeSeconds:
-    return max(0, round(milliseconds / 1000))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha1
 
 from chalicelib.badges.description import badge_operations
-from chalicelib.events import delivery, listing, requests, serializers
+from chalicelib.events import delivery, requests, schedule, serializers
 from chalicelib.events.event import KEPT_SECONDS, Event, Status, Target, TargetKind
 from chalicelib.events.requests import EVENT_ID, MAX_AHEAD_SECONDS, PORTS, TARGET
 from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventError
@@ -52,7 +52,7 @@ EVENT = record(
     },
 )
 CURSOR = string("[A-Za-z0-9_-]+")
-EVENTS = record("Events", {"events": array(EVENT, listing.PAGE)}, {"cursor": CURSOR})
+EVENTS = record("Events", {"events": array(EVENT, schedule.PAGE)}, {"cursor": CURSOR})
 
 
 TEXT = string(minLength=1, maxLength=requests.MAX_TEXT_CHARACTERS)

@@ -11,9 +11,10 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
+from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Milliseconds, Seconds
@@ -26,6 +27,7 @@ ID = re.compile("[A-Za-z0-9_-]{1,64}")
 """The id of an event."""
 SHARDS = 8
 """A shard takes 1,000 write units per second, and an active event costs two."""
+LEASE_SECONDS = 60
 KEPT_SECONDS = 30 * 86_400
 """The time that an event is kept after it is done."""
 
@@ -37,6 +39,9 @@ class Status(StrEnum):
     SUCCESS = "SUCCESS"
     ERROR = "ERROR"
     CANCELLED = "CANCELLED"
+
+
+IS_ACTIVE = attr("status") == str(Status.ACTIVE)
 
 
 class TargetKind(StrEnum):
@@ -134,23 +139,62 @@ class Event:
         """Return the error of the last failed attempt, or an empty text if none failed."""
         return next((one.error for one in reversed(self.attempts) if one.error), "")
 
+    def end(self, status: Status, now: Milliseconds) -> dict[str, Value]:
+        """Return the attributes of the event after it was done, until TTL removes it."""
+        return {
+            "status": str(status),
+            "batch": batch(status, self.event_id),
+            "due": now,
+            "ttl": now // 1000 + KEPT_SECONDS,
+        }
+
     def new_item(self) -> Item:
         """Return the item of a new event: active, and never tried."""
-        pk, sk = key(self.event_id)
-        return {
-            "PK": pk,
-            "SK": sk,
-            "at": self.at,
-            "created": self.created,
-            "kind": str(self.target.kind),
-            "address": self.target.address,
-            "payload": self.payload,
-            "request": self.request,
-            "status": str(Status.ACTIVE),
-            "next_at": self.at,
-            "batch": batch(Status.ACTIVE, self.event_id),
-            "due": self.at,
-        }
+        return key(self.event_id).item(
+            at=self.at,
+            created=self.created,
+            kind=str(self.target.kind),
+            address=self.target.address,
+            payload=self.payload,
+            request=self.request,
+            status=str(Status.ACTIVE),
+            next_at=self.at,
+            batch=batch(Status.ACTIVE, self.event_id),
+            due=self.at,
+        )
+
+
+class Claims(Protocol):
+    """The claims on events, as this process knows them: who may deliver an event, and how long.
+
+    Whether a stored claim still holds depends on the engine: processes that share only the table
+    agree on a time, and one process alone knows what it delivers.
+
+    A worker holds its claim before it writes it to the table, and releases it after it wrote the
+    outcome. So a claim in the table is held for as long as its worker may deliver.
+    """
+
+    def hold(self, claim: str) -> None:
+        """Note a claim of this process before it is written to the table."""
+
+    def release(self, claim: str) -> None:
+        """Forget a claim after its worker stopped delivering."""
+
+    def held_until(self, event: Event, now: Milliseconds) -> Milliseconds:
+        """Return the time until which no other worker may deliver an event; 0 if any may."""
+
+
+class Leases:
+    """`Claims` for processes that share only the table: a claim ends with its lease."""
+
+    def hold(self, claim: str) -> None:
+        """Do nothing: the lease is stored with the claim."""
+
+    def release(self, claim: str) -> None:
+        """Do nothing: the write of the outcome removes the lease."""
+
+    def held_until(self, event: Event, now: Milliseconds) -> Milliseconds:  # noqa: ARG002  the lease has its own time
+        return event.lease
 
 
 def key(event_id: str) -> Key:

@@ -74,7 +74,6 @@ def _at(given: object) -> Milliseconds:
 
 
 def _number(given: object, wanted: str) -> float:
-    """Return a number from 0."""
     if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
         return given
     raise ValueError(wanted)
@@ -111,7 +110,6 @@ def _milliseconds(seconds: Seconds) -> Milliseconds:
 
 
 def _moment(given: str) -> Milliseconds:
-    """Parse a time, rounded down."""
     try:
         moment = datetime.fromisoformat(given) if MOMENT.fullmatch(given) else None
     except ValueError:
@@ -196,7 +194,10 @@ def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> Event
     """Read `POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
     asked = EventBody(body)
     event_id, at = asked.event_id or new_ulid(now), _when(asked, now)
-    target = _check_queue(asked.target, queues)
+    target = asked.target
+    if target.kind is TargetKind.QUEUE and target.address not in queues:
+        listed = ", ".join(sorted(queues)) or "none"
+        raise BadRequestError(f"target: no queue {target.address[:30]!r}; there are {listed}")
     request = _digest(_json(asked.given))
     return Event(event_id, at, now, target, asked.payload, request, next_at=at)
 
@@ -212,7 +213,6 @@ def read_timer(body: bytes, now: Milliseconds) -> Event:
 
 
 def _when(asked: EventBody, now: Milliseconds) -> Milliseconds:
-    """Return the time of the event."""
     if asked.at is not None and asked.delay is None:
         name, at = "at", asked.at
     elif asked.delay is not None and asked.at is None:
@@ -221,14 +221,6 @@ def _when(asked: EventBody, now: Milliseconds) -> Milliseconds:
         raise BadRequestError("give one of at and delay")
     _check_ahead(at, now, name)
     return at
-
-
-def _check_queue(target: Target, queues: Collection[str]) -> Target:
-    """Return a target. Raises `BadRequestError` for a queue that the operator has not listed."""
-    if target.kind is TargetKind.QUEUE and target.address not in queues:
-        listed = ", ".join(sorted(queues)) or "none"
-        raise BadRequestError(f"target: no queue {target.address[:30]!r}; there are {listed}")
-    return target
 
 
 def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> Event:

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.options import Look
 from chalicelib.badges.responses import badge_route, respond
-from chalicelib.events.resources import EventResources
 from chalicelib.http import responses
 from chalicelib.http.errors import NotFoundError
 from chalicelib.http.fields import NEXT_PAGE, Field, Options, choice, string
 from chalicelib.http.messages import Change, Request, Response
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
+from chalicelib.resources import Resources
 from chalicelib.settings import Feature
 from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from chalicelib.events import event, listing, requests, schedule, serializers
+    from chalicelib.concurrency import MapParallel
+    from chalicelib.events import event, requests, schedule, serializers
+    from chalicelib.events.event import Claims
+    from chalicelib.events.sender import Sender
     from chalicelib.outgoing import webhooks
+    from chalicelib.outgoing.urls import Resolver
+    from chalicelib.storage.ports import Queue
 else:
     event = lazy("chalicelib.events.event")
-    listing = lazy("chalicelib.events.listing")
     requests = lazy("chalicelib.events.requests")
     schedule = lazy("chalicelib.events.schedule")
     serializers = lazy("chalicelib.events.serializers")
     webhooks = lazy("chalicelib.outgoing.webhooks")
 
-LABEL = "event"
+
+class EventResources(Resources, Protocol):
+    """The resources of the routes and the consumers of events."""
+
+    @property
+    def map_parallel(self) -> MapParallel: ...
+    @property
+    def delivery_queue(self) -> Queue: ...
+    @property
+    def distribution_queue(self) -> Queue: ...
+    @property
+    def claims(self) -> Claims: ...
+    @property
+    def resolver(self) -> Resolver:
+        """Return the resolver of the host names in the URLs of new events."""
+
+    @property
+    def sender(self) -> Sender | None:
+        """Return the sender of webhooks, or None without a secret to sign them with."""
+
+    def event_queue(self, name: str) -> Queue | None:
+        """Return the queue for events that the operator has listed under this name."""
 
 
 class ListOptions(Options):
@@ -65,9 +90,9 @@ def make_event(request: Request, resources: EventResources) -> Response:
 def list_events(request: Request, resources: EventResources) -> Response:
     """List the events of a status, a page at a time."""
     asked = ListOptions(request.query)
-    page = listing.read(resources.table, event.Status(asked.status), asked.cursor)
-    events = {"events": [serializers.to_json(listed) for listed in page.events]}
-    return responses.json({**events, **({"cursor": page.cursor} if page.cursor else {})})
+    page, cursor = schedule.read_page(resources.table, event.Status(asked.status), asked.cursor)
+    events = {"events": [serializers.to_json(listed) for listed in page]}
+    return responses.json({**events, **({"cursor": cursor} if cursor else {})})
 
 
 def get_event(request: Request, resources: EventResources) -> Response:
@@ -116,8 +141,8 @@ def get_event_badge(request: Request, resources: EventResources) -> Response:
 
 def _draw_failure(failure: Exception) -> Badge:
     if isinstance(failure, NotFoundError):
-        return Badge.error(LABEL, "no such event")
-    return Badge.error(LABEL, explain(failure))
+        return Badge.error(serializers.LABEL, "no such event")
+    return Badge.error(serializers.LABEL, explain(failure))
 
 
 def _schedule(

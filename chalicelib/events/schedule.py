@@ -1,4 +1,4 @@
-"""The functions that accept, read and cancel events.
+"""The functions that accept, read, list and cancel events.
 
 An event is stored first, then enqueued if it is due soon. It is accepted once it is stored: the
 sweep finds an event that is missing in the queue.
@@ -6,17 +6,32 @@ sweep finds an event that is missing in the queue.
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 
 from chalicelib import telemetry
-from chalicelib.events.claims import Claims
-from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
-from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.events.event import (
+    ID,
+    IS_ACTIVE,
+    PARTITION,
+    SHARDS,
+    Claims,
+    Event,
+    Status,
+    batches,
+    key,
+    message,
+)
+from chalicelib.http.errors import BadRequestError, ClientError, NotFoundError
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.ports import Message, Queue, Table
+from chalicelib.storage.items import Due
+from chalicelib.storage.ports import MAX_DUE, Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailedError, Put, Update
 from chalicelib.units import Milliseconds, to_milliseconds
 
@@ -26,6 +41,8 @@ DIRECT_SECONDS = 420
 It is two minutes more than the sweep looks ahead, because the index is not consistent: it may lack
 an event for two minutes before the event is late.
 """
+PAGE = 50
+SHARD_NAMES = [*map(str, range(SHARDS))]
 
 
 class EventError(ClientError):
@@ -105,6 +122,58 @@ def read(table: Table, event_id: str) -> Event:
     return Event.of(item)
 
 
+def read_page(table: Table, status: Status, cursor: str = "") -> tuple[list[Event], str]:
+    """Read a page of the events of a status, in the order of the index `due`.
+
+    Returns the events and the cursor of the next page, which is empty at the end. Each shard is in
+    order, and so is their merge. The cursor has the position in each shard. Raises
+    `BadRequestError` and `StorageError`.
+    """
+    names = batches(status)
+    places = _places(cursor, status)
+    ordered = merge(
+        *(_from(table, name, places.get(shard), shard) for shard, name in enumerate(names))
+    )
+    found = list(islice(ordered, PAGE))
+    for due, shard in found:
+        places[shard] = due
+    events = map(Event.of, table.get_all([due.key for due, _ in found]))
+    kept = [event for event in events if event.status is status]
+    return kept, _cursor(places, status) if len(found) == PAGE else ""
+
+
+def _from(table: Table, batch: str, after: Due | None, shard: int) -> Iterator[tuple[Due, int]]:
+    """Return the first events of a shard after a position: no page needs more than `PAGE`."""
+    return ((due, shard) for due in table.query_due(batch, after=after, limit=PAGE))
+
+
+def _cursor(places: Mapping[int, Due], status: Status) -> str:
+    positions = {
+        str(shard): [place.due, place.key.pk.removeprefix(PARTITION)]
+        for shard, place in places.items()
+    }
+    return base64.urlsafe_b64encode(json.dumps([status, positions]).encode()).decode().rstrip("=")
+
+
+def _places(cursor: str, status: Status) -> dict[int, Due]:
+    if not cursor:
+        return {}
+    try:
+        of, positions = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        places = {SHARD_NAMES.index(shard): _place(*place) for shard, place in positions.items()}
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        of, places = "", {}
+    if of != status:
+        raise BadRequestError(f"cursor: give the one of the page of {status} before")
+    return places
+
+
+def _place(due: Milliseconds, event_id: str) -> Due:
+    if type(due) is not int or not 0 <= due <= MAX_DUE or ID.fullmatch(event_id) is None:
+        raise ValueError(f"{due!r}, {event_id!r}")
+    return Due(due, key(event_id))
+
+
 def cancel(table: Table, claims: Claims, event_id: str, now: Milliseconds) -> Event:
     """Cancel an event; cancelling it again changes nothing.
 
@@ -121,21 +190,14 @@ def cancel(table: Table, claims: Claims, event_id: str, now: Milliseconds) -> Ev
         if claims.held_until(event, now) > now:
             raise TooLateError("its delivery has begun; if that fails, it can be cancelled then")
         try:
-            table.write(_cancellation(event, now))
+            table.write(
+                Update(
+                    key(event_id),
+                    values=event.end(Status.CANCELLED, now),
+                    remove=("claim", "lease"),
+                    condition=IS_ACTIVE & unchanged("tries", event.tries),
+                )
+            )
         except ConditionFailedError:
             continue
         return read(table, event_id)
-
-
-def _cancellation(event: Event, now: Milliseconds) -> Update:
-    return Update(
-        key(event.event_id),
-        values={
-            "status": str(Status.CANCELLED),
-            "batch": batch(Status.CANCELLED, event.event_id),
-            "due": now,
-            "ttl": now // 1000 + KEPT_SECONDS,
-        },
-        remove=("claim", "lease"),
-        condition=(attr("status") == str(Status.ACTIVE)) & unchanged("tries", event.tries),
-    )

@@ -67,19 +67,13 @@ def countdown(milliseconds: Milliseconds) -> str:
 
 
 def _describe_active(event: Event, now: Milliseconds) -> tuple[str, str]:
-    """Return the message and the colour of an event that waits for its next attempt."""
     left = max(event.at, event.next_at) - now
-    if _has_failed_attempt(event):
+    tries = event.tries - event.round  # since the last redrive
+    if tries > 0 and any(attempt.error for attempt in event.attempts[-tries:]):
         return f"{WARNING} failing, retry {countdown(left)}", WARNING_COLOR
     if left <= -1000 * LATE_SECONDS:
         return f"{WARNING} late by {_duration(-left // 1000)}", WARNING_COLOR
     return countdown(left), WAITING_COLOR
-
-
-def _has_failed_attempt(event: Event) -> bool:
-    """Return whether an attempt since the last redrive has failed."""
-    tries = event.tries - event.round
-    return tries > 0 and any(attempt.error for attempt in event.attempts[-tries:])
 
 
 def _duration(seconds: WholeSeconds) -> str:

@@ -71,7 +71,9 @@ def sweep(
     for first, last in _slices(swept, now):
         for batch in batches(Status.ACTIVE):
             ahead += _send(between(table, batch, first, last), distribution)
-        _move(table, last)
+        # Forward, never back, because a sweep may be late or run twice.
+        later = attr("swept").missing() | (attr("swept") < last)
+        _change(table, CURSOR, {"swept": last}, later)
     overdue = _rescue(table, distribution, late, now, map_parallel)
     if overdue:
         telemetry.event(logging.WARNING, "overdue_events_sent", events=overdue)
@@ -178,12 +180,6 @@ def _send(found: Iterable[Due], distribution: Queue) -> int:
         distribution.send(json.dumps({"events": events}))
         sent += len(group)
     return sent
-
-
-def _move(table: Table, horizon: Milliseconds) -> None:
-    """Move the cursor forward, never back, because a sweep may be late or run twice."""
-    later = attr("swept").missing() | (attr("swept") < horizon)
-    _change(table, CURSOR, {"swept": horizon}, later)
 
 
 def distribute(group: SweptGroup, queue: Queue, now: Milliseconds) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
-from itertools import islice, takewhile
+from itertools import islice
 
 from chalicelib.counting.summary import HOURS_OF_DAY
 from chalicelib.http.errors import BadRequestError
@@ -53,19 +53,16 @@ class Interval(StrEnum):
 
     def buckets(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """Yield the start of each bucket from that of `first` to that of `last`."""
-        return takewhile(lambda start: start <= last, self._count_from(self.start(first)))
+        start, length = self.start(first), LENGTHS.get(self)
+        while start <= last:
+            yield start
+            start = start + length if length else self.following(start)
 
     def label(self, start: datetime) -> str:
         """Format the start of a bucket: 2026-11-21T08:00Z, 2026-11-21 or, of a month, 2026-11."""
         if self is Interval.HOUR:
             return start.isoformat()[: len("2026-11-21T08:00")] + "Z"
         return start.isoformat()[: len("2026-11" if self is Interval.MONTH else "2026-11-21")]
-
-    def _count_from(self, start: datetime) -> Iterator[datetime]:
-        length = LENGTHS.get(self)
-        while True:
-            yield start
-            start = start + length if length else self.following(start)
 
 
 LENGTHS = {
@@ -109,7 +106,7 @@ class Span:
 
         `since` is the first day with a view. Raises `BadRequestError` for a span without days.
         """
-        last = min(current, _last_hour(self.last)) if self.last else current
+        last = min(current, datetime.combine(self.last, LAST_HOUR)) if self.last else current
         first = self._first(last, since)
         if first > last:
             raise BadRequestError(
@@ -121,15 +118,11 @@ class Span:
         following = starts.pop().date() if len(starts) > by.most else None
         after = following or end.date() + timedelta(days=1)
         is_current = starts[-1] == by.start(current)
-        days = (
-            -(-len(starts) // HOURS_OF_DAY)
-            if by is Interval.HOUR
-            else (after - starts[0].date()).days
-        )
+        hours = len(starts) if by is Interval.HOUR else 0
+        days = -(-hours // HOURS_OF_DAY) or (after - starts[0].date()).days
         return Buckets(by, tuple(starts), days, following, is_current)
 
     def _first(self, last: datetime, since: date | None) -> datetime:
-        """Return a time in the first bucket."""
         if self.is_whole:
             return datetime.combine(min(since or last.date(), last.date()), time(tzinfo=UTC))
         if self.first:
@@ -137,10 +130,6 @@ class Span:
         if self.by is Interval.HOUR and not self.last:
             return last - timedelta(hours=self.days * HOURS_OF_DAY - 1)
         return Interval.DAY.start(last) - timedelta(days=self.days - 1)
-
-
-def _last_hour(day: date) -> datetime:
-    return datetime.combine(day, LAST_HOUR)
 
 
 def _choose(first: datetime, last: datetime) -> Interval:

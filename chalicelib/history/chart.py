@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from datetime import datetime
 
 from chalicelib.badges import colors
-from chalicelib.badges.svg_styles import escape
-from chalicelib.history import chart_axes, chart_plot, chart_texts
+from chalicelib.badges.options import short
+from chalicelib.badges.svg_styles import escape, number
+from chalicelib.history import chart_axes, chart_plot
+from chalicelib.history.buckets import Interval
 from chalicelib.history.chart_axes import TimeAxis
 from chalicelib.history.chart_plot import (
     END,
     GAP,
     LABEL,
     LINE,
+    MEAN,
     MIDDLE,
+    STROKE,
     Peak,
     Plot,
     measure,
@@ -34,6 +39,18 @@ TITLE, BOLD = 13, 15
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
 PAGES = (LIGHT_PAGE, DARK_PAGE)
 """The backgrounds of GitHub's pages."""
+CURRENT = {
+    Interval.HOUR: "this hour",
+    Interval.DAY: "today",
+    Interval.WEEK: "this week",
+    Interval.MONTH: "this month",
+}
+PREPOSITIONS = {
+    Interval.HOUR: "at",
+    Interval.DAY: "on",
+    Interval.WEEK: "in the week of",
+    Interval.MONTH: "in",
+}
 GREY = ("#656d76", "#8b949e")
 BLUE = ("#0969da", "#4493f8")
 ORANGE = ("#bc4c00", "#f0883e")
@@ -66,16 +83,53 @@ class Look:
 def draw(history: History, look: Look) -> str:
     """Draw the chart of a history."""
     plot = _make_plot(history, look)
-    visitors, legend = "", ""
-    if look.has_visitors:
-        visitors, legend = chart_texts.describe_visitors(history), _write_legend(history, look)
+    legend = _write_legend(history, look) if look.has_visitors else ""
     return _write_document(
         look,
-        title=chart_texts.write_headline(history),
-        description=chart_texts.describe(history, is_log=look.is_log) + visitors,
+        title=write_headline(history),
+        description=describe(history, look),
         content=_write_title(history, look, plot) + legend + _draw_content(history, look, plot),
         accent=readable(look.color) if look.color else BLUE,
     )
+
+
+def write_headline(history: History, *, is_short: bool = False) -> str:
+    """Write the number of views and the length of the history."""
+    total = short(history.total) if is_short else f"{history.total:,}"
+    views = "view" if history.total == 1 else "views"
+    by, amount = history.by, len(history.buckets)
+    if amount == 1:
+        start = history.buckets[0].start
+        return f"{total} {views} {CURRENT[by] if history.is_current else _write_when(by, start)}"
+    if by is Interval.HOUR and history.days > 1:
+        return f"{total} {views} in {history.days} days"
+    return f"{total} {views} in {amount} {by}s"
+
+
+def describe(history: History, look: Look) -> str:
+    """Describe the bars, and the line of GitHub's unique visitors, in words."""
+    by, last, peak = history.by, history.buckets[-1], history.peak
+    first = by.label(history.buckets[0].start)
+    unit = "an hour" if by is Interval.HOUR else f"a {by}"
+    text = f"Views {unit} from {first} to {by.label(last.start)}, UTC."
+    text += f" At most {peak.views:,}, {_write_when(by, peak.start)}."
+    text += f" On average {history.mean:,.1f}."
+    if history.is_current:
+        text += f" {CURRENT[by].capitalize()} {last.views:,} so far."
+    text += " The scale is logarithmic." if look.is_log else ""
+    return text + (_describe_visitors(history) if look.has_visitors else "")
+
+
+def _describe_visitors(history: History) -> str:
+    known = [one for one in history.visitors if one is not None]
+    if not known:
+        return " GitHub's unique visitors a day are not known."
+    days = f"{len(known)} of {len(history.buckets)}"
+    return f" GitHub's unique visitors a day: at most {max(known):,}. Known days: {days}."
+
+
+def _write_when(by: Interval, start: datetime) -> str:
+    return f"{PREPOSITIONS[by]} {by.label(start)}"
 
 
 def draw_error(reason: str, look: Look) -> str:
@@ -105,58 +159,55 @@ def _write_document(
 
 
 def _group(name: str, content: str) -> str:
-    """Return parts in the colour of a class."""
     return f'<g class="{name}" fill="currentColor">{content}</g>'
 
 
 def _make_plot(history: History, look: Look) -> Plot:
     bottom, top = look.height - chart_plot.BOTTOM, chart_plot.TOP + LINE * look.has_visitors
     visitors = [one or 0 for one in history.visitors] if look.has_visitors else []
-    most = max([chart_texts.find_peak(history).views, *visitors])
+    most = max([history.peak.views, *visitors])
     scale = chart_axes.choose_scale(most, bottom - top, is_log=look.is_log)
     left = round(max(measure(chart_axes.write_tick(tick)) for tick in scale.ticks)) + GAP
-    mean = chart_plot.measure_mean(history) + GAP if chart_plot.has_mean(history) else 0
-    right = look.width - chart_plot.RIGHT - round(mean)
+    right = look.width - chart_plot.RIGHT
+    if chart_plot.has_mean(history):
+        texts = MEAN, chart_plot.write_mean(history.mean)
+        right -= round(max(map(measure, texts)) + GAP)
     return Plot(left, right, bottom, len(history.buckets), scale, top)
 
 
 def _write_title(history: History, look: Look, plot: Plot) -> str:
     """Write the number of views and, if there is room, the views now and a note on the right."""
     end = look.width - chart_plot.RIGHT
-    title = chart_texts.write_headline(history)
+    title = write_headline(history)
     if measure(title, BOLD) > end:
-        title = chart_texts.write_headline(history, is_short=True)
+        title = write_headline(history, is_short=True)
     written = write_text(title, 0, TITLE, f' font-size="{TITLE}" font-weight="600"')
     has_current = plot.amount > 1 and history.is_current
-    notes = [chart_texts.write_current(history)] if has_current else []
+    current = f"{history.buckets[-1].views:,} {CURRENT[history.by]}"
+    notes = [current] if has_current else []
     note = " \u00b7 ".join([*notes, *(["log scale"] if look.is_log else [])])
     if note and end - measure(title, BOLD) - measure(note) > 4 * GAP:
-        mark = _mark_current(plot) if has_current else ""
-        written += write_text(note, end, TITLE, END, mark)
+        # The shape that the current bucket has in the plot.
+        shape = "\u25a1" if plot.has_bars else "\u25cb"
+        mark = f'<tspan class="b" fill="currentColor">{shape}</tspan> '
+        written += write_text(note, end, TITLE, END, mark if has_current else "")
     return _group("t", written)
 
 
 def _write_legend(history: History, look: Look) -> str:
-    """Write which colour shows what, in a line under the title."""
     is_known = any(one is not None for one in history.visitors)
     names = [f"GitHub's unique visitors a day{'' if is_known else ': no numbers yet'}", "visitors"]
     start, y = 2 * GAP + round(measure("\u25a0 views")), TITLE + LINE
     room = look.width - start - 3 * GAP
     name = next((name for name in names if measure(name) <= room), names[-1])
-    line = chart_plot.draw_line(start, start + 2 * GAP, y - 4)
+    path = f"M{number(start)} {number(y - 4)}H{number(start + 2 * GAP)}"
+    line = f'<path d="{path}" {STROKE} stroke-width="2"/>'
     views, visitors = write_text("\u25a0", 0, y), write_text(name, start + 3 * GAP, y)
     texts = write_text("views", 2 * GAP, y) + visitors
     return _group("b", views) + _group("v", line) + _group("t", texts)
 
 
-def _mark_current(plot: Plot) -> str:
-    """Draw the shape that the current bucket has in the plot."""
-    character = "\u25a1" if plot.has_bars else "\u25cb"
-    return f'<tspan class="b" fill="currentColor">{character}</tspan> '
-
-
 def _draw_content(history: History, look: Look, plot: Plot) -> str:
-    """Draw the axes, the views, and above them the mean and the peak."""
     starts = [bucket.start for bucket in history.buckets]
     axis = TimeAxis(
         history.by, starts, plot.x, measure, look.width, has_year=not history.is_current
@@ -171,8 +222,10 @@ def _draw_content(history: History, look: Look, plot: Plot) -> str:
     if not peak:
         return axes + line
     mean = chart_plot.draw_mean(history, plot) if chart_plot.has_mean(history) else ""
-    views = chart_plot.draw_views(history, plot)
-    return axes + _group("b", views) + line + _group("t", mean + peak.write())
+    draw_views = chart_plot.draw_bars if plot.has_bars else chart_plot.draw_area
+    views = "".join(draw_views(history, plot))
+    label = write_text(peak.text, peak.x, peak.y, MIDDLE)
+    return axes + _group("b", views) + line + _group("t", mean + label)
 
 
 def write_style(accent: tuple[str, str], theme: str, *, has_visitors: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, pairwise
 from math import log1p
 from typing import NamedTuple
 
@@ -60,9 +60,14 @@ def ticks(most: int, steps: int) -> list[int]:
     A step is 1, 2, 2.5 or 5 times a power of ten. Of axes with the same end, the one with the
     fewest steps is the best, but one step is too few.
     """
-    axes = [(-(-most // step), step) for step in _steps_to(most)]
-    fitting = [(number * step, number < STEPS[0], number, step) for number, step in axes]
-    *_, number, step = min(axis for axis in fitting if axis[2] <= steps)
+    axes = []
+    for step in _nice((1, 2, 2.5, 5)):
+        number = -(-most // step)
+        if number <= steps:
+            axes.append((number * step, number < STEPS[0], number, step))
+        if step >= most:
+            break
+    *_, number, step = min(axes)
     return [place * step for place in range(number + 1)]
 
 
@@ -87,14 +92,6 @@ def write_tick(views: int) -> str:
     """Write a tick in short, but exactly: 12.5k."""
     power = min((len(str(views)) - 1) // 3, len(THOUSANDS) - 1)
     return f"{views / 1000**power:.15g}{THOUSANDS[power]}"
-
-
-def _steps_to(most: int) -> Iterator[int]:
-    """Yield the possible steps of an axis up to `most`, the last of which reaches it alone."""
-    for step in _nice((1, 2, 2.5, 5)):
-        yield step
-        if step >= most:
-            return
 
 
 def _nice(digits: Sequence[float]) -> Iterator[int]:
@@ -151,13 +148,9 @@ class TimeAxis:
         return self._fit(ends, rule) or self._fit(ends[1:], rule)
 
     def _find(self, rule: Rule) -> Iterator[int]:
-        """Yield the indexes of the buckets that have a label."""
-        before = rule.group(self.by.start(self.starts[0] - timedelta(hours=1)))
-        for index, start in enumerate(self.starts):
-            group = rule.group(start)
-            if group != before:
-                yield index
-            before = group
+        before = self.by.start(self.starts[0] - timedelta(hours=1))
+        groups = pairwise(map(rule.group, [before, *self.starts]))
+        return (index for index, (one, other) in enumerate(groups) if one != other)
 
     def _fit(self, indexes: Iterator[int] | Sequence[int], rule: Rule) -> list[TimeLabel]:
         """Return the labels of buckets, or none if two would be too close."""
@@ -181,7 +174,6 @@ class TimeAxis:
 
 
 def _rules(by: Interval) -> Iterator[Rule]:
-    """Yield the distances of labels, the shortest first."""
     if by is Interval.HOUR:
         yield from (Rule(_count_hours, hours, _write_hour) for hours in HOURS)
     if by is not Interval.MONTH:

@@ -9,7 +9,6 @@ from chalicelib.badges.options import short
 from chalicelib.badges.svg_styles import escape, number
 from chalicelib.badges.text_width import Face
 from chalicelib.badges.text_width import width as text_width
-from chalicelib.history import chart_texts
 from chalicelib.history.chart_axes import Scale, TimeLabel, write_tick
 from chalicelib.history.history import History
 
@@ -22,6 +21,8 @@ MIN_SLOT, MAX_BAR = 4, 48
 MARK = 4
 """The length of a mark on the axis of time."""
 MEAN = "mean"
+WHOLE_MEAN = 10
+"""The mean from which on it is shown as a whole number."""
 HOLLOW = ' fill-opacity=".3" stroke="currentColor"'
 STROKE = 'fill="none" stroke="currentColor" stroke-linecap="round"'
 MIDDLE, END = ' text-anchor="middle"', ' text-anchor="end"'
@@ -64,16 +65,13 @@ class Peak:
     @classmethod
     def of(cls, history: History, plot: Plot) -> Peak:
         """Return the label, within the plot."""
-        bucket = chart_texts.find_peak(history)
+        bucket = history.peak
         text, room = f"peak {bucket.views:,}", plot.right - plot.left
         if measure(text) > room / 2:
             text = f"peak {short(bucket.views)}"
         half = measure(text) / 2
         x = plot.x(history.buckets.index(bucket))
         return cls(text, min(max(x, plot.left + half), plot.right - half), plot.y(bucket.views) - 4)
-
-    def write(self) -> str:
-        return write_text(self.text, self.x, self.y, MIDDLE)
 
     def interrupt(self, y: float) -> tuple[float, float] | None:
         """Return where the label interrupts a horizontal line."""
@@ -86,20 +84,23 @@ def has_mean(history: History) -> bool:
     return len(history.buckets) > 1 and history.total > 0
 
 
-def measure_mean(history: History) -> float:
-    """Return the width of the label of the mean."""
-    return max(measure(MEAN), measure(chart_texts.write_mean(history)))
+def write_mean(mean: float) -> str:
+    """Write the mean with at most one decimal place."""
+    if mean >= WHOLE_MEAN:
+        return short(round(mean))
+    written = f"{mean:.1f}"
+    return "<0.1" if written == "0.0" else written.removesuffix(".0")
 
 
 def draw_mean(history: History, plot: Plot) -> str:
     """Draw a dashed line at the mean, and its label right of the plot."""
-    y, x = plot.y(chart_texts.compute_mean(history)), plot.right + GAP
+    y, x = plot.y(history.mean), plot.right + GAP
     upper = min(max(y - 1, plot.top + LABEL - 3), plot.bottom - NOTE_LINE)
     line = f"M{number(plot.left)} {number(y)}H{number(plot.right + GAP / 2)}"
     return (
         f'<path d="{line}" stroke="currentColor" stroke-dasharray="4 3"/>'
         f"{write_text(MEAN, x, upper)}"
-        f"{write_text(chart_texts.write_mean(history), x, upper + NOTE_LINE)}"
+        f"{write_text(write_mean(history.mean), x, upper + NOTE_LINE)}"
     )
 
 
@@ -141,12 +142,7 @@ def write_no_views(history: History, plot: Plot) -> str:
     return write_text(message, *middle, MIDDLE)
 
 
-def draw_views(history: History, plot: Plot) -> str:
-    """Draw the views as bars, or as an area if the bars would be too thin."""
-    return "".join((_draw_bars if plot.has_bars else _draw_area)(history, plot))
-
-
-def _draw_bars(history: History, plot: Plot) -> Iterator[str]:
+def draw_bars(history: History, plot: Plot) -> Iterator[str]:
     """Draw a bar for each bucket with views; the current one is hollow: it is not over."""
     last = len(history.buckets) - 1
     width = number(min(plot.slot - max(1, plot.slot / 5), MAX_BAR))
@@ -158,11 +154,11 @@ def _draw_bars(history: History, plot: Plot) -> Iterator[str]:
                 f'<rect x="{number(plot.x(index) - float(width) / 2)}"'
                 f' y="{number(plot.bottom - height)}" width="{width}" height="{number(height)}"'
                 f"{HOLLOW if hollow else ''}>"
-                f"<title>{chart_texts.write_bucket(history.by, bucket)}</title></rect>"
+                f"<title>{history.by.label(bucket.start)}: {bucket.views:,}</title></rect>"
             )
 
 
-def _draw_area(history: History, plot: Plot) -> Iterator[str]:
+def draw_area(history: History, plot: Plot) -> Iterator[str]:
     """Draw a line over the buckets with a tinted area under it, and a ring at the current one."""
     points = [
         (f"{plot.x(index):.1f}", f"{plot.y(bucket.views):.1f}")
@@ -187,18 +183,13 @@ def draw_visitors(history: History, visitors: Sequence[int | None], plot: Plot) 
         if number_known is not None:
             x, y = f"{plot.x(index):.1f}", f"{plot.y(number_known):.1f}"
             path += f"{'L' if is_drawn else 'M'}{x} {y}{'' if is_drawn else 'h0'}"
-            title = chart_texts.write_visitors(history.buckets[index], number_known)
+            title = f"{history.buckets[index].start:%Y-%m-%d}: {number_known:,} unique visitors"
             dots += f'<circle cx="{x}" cy="{y}" r="2.5"><title>{title}</title></circle>'
         is_drawn = number_known is not None
     if not (path and plot.has_bars):
         return f'<path d="{path}" {STROKE} stroke-width="1.25"/>' if path else ""
     edge = f'<path class="p" d="{path}" {STROKE} stroke-width="5"/>'
     return f'{edge}<path d="{path}" {STROKE} stroke-width="2"/>{dots}'
-
-
-def draw_line(start: float, end: float, y: float) -> str:
-    """Draw a short line of visitors, for the legend."""
-    return f'<path d="M{number(start)} {number(y)}H{number(end)}" {STROKE} stroke-width="2"/>'
 
 
 def write_text(content: str, x: float, y: float, attributes: str = "", before: str = "") -> str:

@@ -69,9 +69,9 @@ def prepare(table: Table, badge_id: str, told: Sequence[Traffic], now: Seconds) 
     last = text(newest, "SK").removeprefix(keys.TRAFFIC)
     months = sorted({day[:MONTH] for day in (*days, until, last) if day})
     for month in months:
-        pk, sk = key = keys.traffic(badge_id, month)
+        key = keys.traffic(badge_id, month)
         merged = _merge(decode(table.get(key) or {}), told, month)
-        item: Item = {"PK": pk, "SK": sk, "days": merged, "at": to_milliseconds(now)}
+        item = key.item(days=merged, at=to_milliseconds(now))
         total: Item = {"visitors": visitors, "until": until}
         yield Put(item | total if until and month == months[-1] else item)
 
@@ -92,13 +92,12 @@ def decode(month: Item) -> Days:
     days = month.get("days", {})
     if not isinstance(days, dict):
         raise TypeError(f"days is {days!r}, expected a map")
-    return {day: _decode_day(day, numbers) for day, numbers in days.items()}
-
-
-def _decode_day(day: str, numbers: object) -> dict[str, int]:
-    if not isinstance(numbers, dict) or not {*numbers} <= {*NUMBERS}:
-        raise TypeError(f"{day} is {numbers!r}, expected a map of {', '.join(NUMBERS)}")
-    return {name: number(numbers, name) for name in numbers}
+    decoded: Days = {}
+    for day, numbers in days.items():
+        if not isinstance(numbers, dict) or not {*numbers} <= {*NUMBERS}:
+            raise TypeError(f"{day} is {numbers!r}, expected a map of {', '.join(NUMBERS)}")
+        decoded[day] = {name: number(numbers, name) for name in numbers}
+    return decoded
 
 
 def read_days(table: Table, badge_id: str, first: date, last: date) -> Days:
@@ -133,7 +132,6 @@ def to_json(days: Days) -> list[dict[str, Any]]:
 
 
 def _read_newest(table: Table, badge_id: str) -> Item:
-    """Return the item of the newest month, or an empty one."""
     found = table.query(
         keys.partition(badge_id), first=keys.TRAFFIC, last=END, limit=1, descending=True
     )

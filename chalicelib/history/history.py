@@ -73,6 +73,15 @@ class History:
     def total(self) -> int:
         return sum(bucket.views for bucket in self.buckets)
 
+    @property
+    def mean(self) -> float:
+        return self.total / len(self.buckets)
+
+    @property
+    def peak(self) -> Bucket:
+        """Return the first bucket with the most views."""
+        return max(self.buckets, key=lambda bucket: bucket.views)
+
 
 def read(
     table: Table, badge_id: str, span: Span, now: Seconds, *, with_github: bool = False
@@ -160,7 +169,9 @@ def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) 
     are in its hour. Raises `NewerDayError`, after which `read_again` reads the count again, and
     `StorageError`.
     """
-    summary, views = count.summary, _find_live_by_day(table, count, first.hour, latest)
+    summary, views = count.summary, Counter[date]()
+    for hour, live in _find_live(table, count, latest).items():
+        views[(hour.astimezone(UTC) - timedelta(hours=first.hour)).date()] += live
     early = [HOURS[hour] for hour in range(first.hour)]
     until, attributes = latest.astimezone(UTC), (*DAY_ATTRIBUTES, *early)
     finished = _read_finished(table, summary, first, until, attributes=attributes)
@@ -173,22 +184,13 @@ def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) 
     return views
 
 
-def _find_live_by_day(table: Table, count: Count, border: int, latest: datetime) -> Counter[date]:
-    """Return the live views of each day that begins at the hour `border` in UTC."""
-    views: Counter[date] = Counter()
-    for hour, live in _find_live(table, count, latest).items():
-        views[(hour.astimezone(UTC) - timedelta(hours=border)).date()] += live
-    return views
-
-
 def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
     day = latest.replace(hour=0, minute=0, second=0, microsecond=0)
     if _to_datetime(count.summary.watermark) >= day:
         return Counter({Interval.HOUR.start(latest): count.live})
     if count.live == len(count.newest):
-        return Counter(
-            Interval.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest
-        )
+        times = (_to_datetime(milliseconds(ulid)) for ulid in count.newest)
+        return Counter(map(Interval.HOUR.start, times))
     return _count_live(table, count.summary, Interval.HOUR)
 
 
@@ -221,7 +223,6 @@ def _find_first_day(table: Table, summary: Summary, current: datetime) -> dateti
 def _count_by_bucket(
     table: Table, summary: Summary, by: Interval, first: datetime, last: datetime
 ) -> Counter[datetime]:
-    """Return the number of counted views in each bucket of the days from `first` to `last`."""
     attributes = () if by is Interval.HOUR else DAY_ATTRIBUTES
     first, today = max(first, _to_datetime(summary.reset)), summary.today
     days = _read_finished(table, summary, first, last, attributes=attributes)
@@ -233,7 +234,6 @@ def _count_by_bucket(
 
 
 def _split(day: str, item: Item, by: Interval) -> Iterator[tuple[datetime, int]]:
-    """Yield the views of the buckets of a day."""
     start = _start_of(day)
     if by is Interval.HOUR:
         for hour, views in Day.of(day, item).hours.items():
@@ -281,7 +281,9 @@ def _count_live(table: Table, summary: Summary, by: Interval) -> Counter[datetim
         page = table.query(
             partition, first=first, last=keys.SUMMARY, limit=LIVE_PAGE, attributes=("SK",)
         )
-        starts = [by.start(_time_of(item)) for item in page if item["SK"] != keys.SUMMARY]
+        ulids = [text(item, "SK").removeprefix(keys.VIEW) for item in page]
+        times = [_to_datetime(milliseconds(ulid)) for ulid in ulids if ulid != keys.SUMMARY]
+        starts = [by.start(time) for time in times]
         if len(page) < LIVE_PAGE:
             return live + Counter(starts)
         after = round(by.following(starts[0]).timestamp() * 1000)
@@ -289,7 +291,3 @@ def _count_live(table: Table, summary: Summary, by: Interval) -> Counter[datetim
         live[starts[0]] = table.count(partition, first=first, last=last, limit=rest)
         first = keys.VIEW + earliest(after)
     return live
-
-
-def _time_of(view: Item) -> datetime:
-    return _to_datetime(milliseconds(text(view, "SK").removeprefix(keys.VIEW)))

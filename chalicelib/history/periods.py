@@ -21,8 +21,9 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.history import github, history
+    from chalicelib.history import buckets, github, history
 else:
+    buckets = lazy("chalicelib.history.buckets")
     github = lazy("chalicelib.history.github")
     history = lazy("chalicelib.history.history")
 
@@ -68,19 +69,10 @@ class Show(StrEnum):
 
     def start(self, moment: datetime) -> datetime:
         """Return the start of the period of a time, in the time's own zone."""
-        day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-        match self:
-            case Show.WEEK:
-                return day - timedelta(days=day.weekday())
-            case Show.MONTH:
-                return day.replace(day=1)
-            case Show.YEAR:
-                return day.replace(month=1, day=1)
-        return day
-
-
-def _show(given: str) -> Show:
-    return Show(among([*Show], given))
+        if self is Show.YEAR:
+            return Show.MONTH.start(moment).replace(month=1)
+        unit = self.value if self in {Show.WEEK, Show.MONTH} else "day"
+        return buckets.Interval(unit).start(moment)
 
 
 def _zone(given: str) -> timezone:
@@ -101,7 +93,7 @@ class PeriodOptions(NumberFormat):
     """The options of a number of views."""
 
     show = Field(
-        _show,
+        lambda given: Show(among([*Show], given)),
         enum(Show, default=Show.TOTAL),
         "All views, or those since the start of this day, week (from Monday), month or year, which"
         " the label names if none is given. A base counts only as a part of all views. `visitors`"
@@ -147,14 +139,10 @@ def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumb
     """
     if period.show is Show.TOTAL and not period.days:
         return BadgeNumbers(badge_count.read(table, badge_id))
-    if period.show.is_githubs:
-        return _read_githubs(table, badge_id, period.show)
-    return history.read_again(lambda: _read_periods(table, badge_id, period, now))
-
-
-def _read_githubs(table: Table, badge_id: str, show: Show) -> BadgeNumbers:
+    if not period.show.is_githubs:
+        return history.read_again(lambda: _read_periods(table, badge_id, period, now))
     count = badge_count.read(table, badge_id)
-    read_number = github.read_visitors if show is Show.VISITORS else github.read_clones
+    read_number = github.read_visitors if period.show is Show.VISITORS else github.read_clones
     known = read_number(table, count.summary.badge_id)
     return BadgeNumbers(count, known.number, told=known.day) if known else BadgeNumbers(count)
 

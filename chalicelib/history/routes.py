@@ -1,25 +1,32 @@
-"""The routes of a badge's history, as JSON and as a chart. Neither counts a view."""
+"""The routes of a badge's history, as JSON and as a chart, and of the most viewed ids.
+
+None counts a view. One machine reads the most viewed ids from its file. On AWS, each request would
+read every badge of the prefix.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from chalicelib.badges.badge import explain
 from chalicelib.badges.options import A_COLOR, color_option
 from chalicelib.badges.responses import IMAGE, image
 from chalicelib.counting import ids
 from chalicelib.http import responses
-from chalicelib.http.errors import BadRequestError
+from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.fields import Field, Options, choice, enum, integer, number, string
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, shown, whole_number
 from chalicelib.http.routing import public_read
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.history import buckets, chart, history
@@ -29,6 +36,9 @@ else:
     history = lazy("chalicelib.history.history")
 
 MAX_DAYS = 9_999
+MAX_LIMIT = 100
+MAX_TOP_DAYS = 366
+"""The days and the ids of a list of the most viewed ones."""
 VISITORS = "visitors"
 LEAST_HEIGHT = 100
 """The height of a chart that has a legend."""
@@ -40,20 +50,12 @@ A_DAY = string(format="date")
 EARLIEST = date(1970, 1, 1)
 
 
-def _interval(given: str) -> buckets.Interval:
-    return buckets.Interval(among([*buckets.Interval], given))
-
-
 def _date(given: str, other: str = "") -> date:
     """Return a day; `other` says what else the option takes. Raises `ValueError`."""
     with suppress(ValueError):
         if DATE.fullmatch(given) and (day := date.fromisoformat(given)) >= EARLIEST:
             return day
     raise ValueError(f"give {other}a day like 2026-11-21, from {EARLIEST} on, not {shown(given)}")
-
-
-def _first(given: str) -> date | str:
-    return FIRST if given == FIRST else _date(given, "first or ")
 
 
 class HistoryOptions(ids.IdOption):
@@ -66,7 +68,7 @@ class HistoryOptions(ids.IdOption):
         default=None,
     )
     first = Field[date | str | None](
-        _first,
+        lambda given: FIRST if given == FIRST else _date(given, "first or "),
         {"anyOf": [A_DAY, {"const": FIRST}]},
         f"The first day, {EARLIEST} or later; `{FIRST}` is the first day that has a view.",
         name="from",
@@ -82,7 +84,7 @@ class HistoryOptions(ids.IdOption):
         example="2026-11-21",
     )
     by = Field["buckets.Interval | None"](
-        _interval,
+        lambda given: buckets.Interval(among([*buckets.Interval], given)),
         lambda: enum(buckets.Interval),
         "The length of a bucket, in UTC; a week begins on Monday. If none is given, the shortest of"
         " day, week and month with at most 400 buckets. The first and the last bucket are whole,"
@@ -181,8 +183,96 @@ def _read(asked: HistoryOptions, resources: Resources, *, with_github: bool) -> 
     return history.read(table, asked.badge_id, asked.span(), now, with_github=with_github)
 
 
-PATH = "/api/v1/views/history"
+class NotPublicError(ClientError):
+    """The operator has not made the most viewed ids of this prefix public (`PUBLIC_TOP`)."""
+
+    status = 403
+    code = "not_public"
+
+
+class OneMachineOnlyError(ClientError):
+    """The server is on AWS, where each request would read every badge of the prefix."""
+
+    status = 404
+    code = "one_machine_only"
+
+
+class TopQuery(NamedTuple):
+    """A request for the `limit` most viewed ids of the latest `days` days, in UTC."""
+
+    prefix: str
+    days: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopBadge:
+    """A badge by its present name: the number that it shows, and its views in the days."""
+
+    badge_id: str
+    count: int
+    views: int
+
+
+class Top(Protocol):
+    """The most viewed ids, the first ones first."""
+
+    def is_public(self, prefix: str) -> bool:
+        """Return whether everybody may read the most viewed ids of a prefix."""
+
+    def read(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
+        """Return badges with views. Raises `BadRequestError` and `StorageError`."""
+
+
+class TopResources(Resources, Protocol):
+    """The resources of the most viewed ids; on AWS, there is no `top`."""
+
+    @property
+    def top(self) -> Top | None: ...
+
+
+def _prefix(given: str | None) -> str:
+    if given is None:
+        raise ValueError("give the beginning of ids, such as me.example/")
+    return ids.normalise(given)
+
+
+class TopOptions(Options):
+    """The options of the most viewed ids."""
+
+    prefix = Field(
+        _prefix,
+        string(ids.CHARACTERS, minLength=1, maxLength=ids.MAX_CHARACTERS),
+        "The beginning of the ids, which `PUBLIC_TOP` must allow.",
+        example="me.example/",
+    )
+    days = number(range(1, MAX_TOP_DAYS + 1), "The number of days (UTC), up to today.", 30)
+    limit = number(range(1, MAX_LIMIT + 1), "The most ids that are returned.", 10)
+
+
+def get_top(request: Request, resources: TopResources) -> Response:
+    """Return the most viewed ids that begin with a prefix; this counts no view."""
+    asked = TopOptions(request.query)
+    top = resources.top
+    if top is None:
+        raise OneMachineOnlyError(
+            "the most viewed ids are there on one machine alone: on AWS, each request would read"
+            " every badge of the prefix"
+        )
+    if not top.is_public(asked.prefix):
+        raise NotPublicError(
+            "the most viewed ids of this prefix are not public here: the operator must add it to"
+            " PUBLIC_TOP"
+        )
+    query = TopQuery(asked.prefix, asked.days, asked.limit)
+    found = top.read(query, resources.view_clock())
+    listed = [{"id": one.badge_id, "count": one.count, "views": one.views} for one in found]
+    return responses.json({"top": listed})
+
+
+PATH, TOP = "/api/v1/views/history", "/api/v1/views/top"
 ROUTES = (
     public_read(PATH, get_history, options=HistoryOptions),
     public_read(f"{PATH}{IMAGE}", get_history_svg, on_failure=_draw_failure, options=ChartOptions),
+    public_read(TOP, get_top, options=TopOptions),
 )

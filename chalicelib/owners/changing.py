@@ -1,4 +1,10 @@
-"""The changes of a badge: its base, reset, freeze, its names, and the hand-over of its secret."""
+"""The changes of a badge: its base, reset, freeze, its names, its hand-over and its deletion.
+
+An id has lives. A reset, a delete, and a rename onto an id end one life and begin the next. The end
+of a life sets the watermark and `reset` of the id to one time, later than every view that was taken
+before. So a view belongs to the life of its id at the time in its ULID, whenever its message is
+delivered. A deleted badge leaves tombstones under its names.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +12,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from chalicelib.counting import keys, milestones
+from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext, Milestones, Reached
-from chalicelib.counting.summary import Summary, read
+from chalicelib.counting.summary import Summary, hour_of, read
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
+from chalicelib.owners import finding
 from chalicelib.owners.claiming import move_key, replace_owner
-from chalicelib.owners.errors import ReachedError, TakenError
-from chalicelib.owners.finding import (
-    MAX_NAMES,
-    OwnedBadge,
-    change_again,
-    deleted_error,
-    is_same,
-    taken_error,
-    unclaimed_error,
-    wrong_secret_error,
-)
-from chalicelib.owners.lives import begin_life, delete_days, read_unviewed
+from chalicelib.owners.finding import MAX_NAMES, OwnedBadge, is_same
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Value, number
+from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Check, Update, Write
-from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.storage.writes import (
+    MAX_TRANSACTION_WRITES,
+    Check,
+    ConditionFailedError,
+    Delete,
+    Update,
+    Write,
+)
+from chalicelib.ulids import TIMES, latest, milliseconds
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
+
+APART_MILLISECONDS = 1_000
+"""A life ends at least this long after the earlier watermark, so that two ends differ."""
+TOMBSTONE_SECONDS = 7 * 86_400
+"""A tombstone outlives the last view by this time, because TTL removes items in any order."""
+LAST_MONTHS = 70
+"""The months of GitHub's numbers that a transaction deletes, with a badge of 20 names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ def change(
     Without `webhooks`, milestones that the badge reaches are left to its next count. Raises
     `OwnerError` and `StorageError`.
     """
-    reached = change_again(table, owned, _Request(table, wanted, now, webhooks).write)
+    reached = finding.change_again(table, owned, _Request(table, wanted, now, webhooks).write)
     milestones.enqueue(reached, webhooks)
     if wanted.reset:
         with suppress(StorageError):  # no reader sees the days of an earlier life
@@ -81,7 +92,6 @@ class _Request:
         return reached
 
     def _prepare_values(self, owned: OwnedBadge, summary: Summary) -> dict[str, Value]:
-        """Return the attributes of the summary that the owner changes."""
         wanted, values = self.wanted, dict[str, Value]()
         if wanted.reset:
             values |= {"base": 0, **begin_life(self.table, summary, self.now, owned.aliases)}
@@ -123,12 +133,14 @@ class _Request:
             return
         names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
         if len({*owned.names, name}) > MAX_NAMES:
-            raise TakenError(
+            raise finding.TakenError(
                 f"a badge can have {MAX_NAMES} names, with its earlier names; use one of those"
             )
         yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.unchanged)
         if name not in owned.names:
-            unused = _read_unused(self.table, name)
+            if self.table.get(keys.owner(name)) is not None:
+                raise finding.taken_error(name)
+            unused = finding.read_unviewed(self.table, name)
             values = {**begin_life(self.table, unused, self.now), "alias": owned.badge_id}
             yield unused.update(self.now, values, remove=("deleted",))
             yield Check(keys.owner(name), attr("SK").missing())
@@ -138,17 +150,10 @@ def _check_new(before: Milestones, wanted: Sequence[Milestone], shown: int) -> N
     known = {one.count for one in before.milestones}
     for one in wanted:
         if one.count <= shown and one.count not in known:
-            raise ReachedError(
+            raise finding.ReachedError(
                 f"milestones: the badge has {shown} views with its base, so {one.count} is reached:"
                 " give a higher count"
             )
-
-
-def _read_unused(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id without views and owner. Raises `TakenError`."""
-    if table.get(keys.owner(badge_id)) is not None:
-        raise taken_error(badge_id)
-    return read_unviewed(table, badge_id)
 
 
 def hand_over(
@@ -164,13 +169,17 @@ def hand_over(
 
     def prepare(owned: OwnedBadge) -> Iterable[Write]:
         if not owned.is_claimed:
-            raise deleted_error(badge_id) if owned.deleted else unclaimed_error(badge_id)
+            raise (
+                finding.deleted_error(badge_id)
+                if owned.deleted
+                else finding.unclaimed_error(badge_id)
+            )
         holds = is_same(owned.digest, own_digest)
         held = is_same(owned.previous, own_digest)
         if is_same(owned.digest, new_digest) and (holds or held):
             return ()
         if not holds:
-            raise wrong_secret_error()
+            raise finding.wrong_secret_error()
         return _prepare_hand_over(table, owned, new_digest, now)
 
     return replace_owner(table, badge_id, prepare)
@@ -190,3 +199,110 @@ def _prepare_hand_over(
     if found.milestones:
         yield replace(found, owner=new_digest).put
         yield read(table, owned.badge_id).update(now, {})
+
+
+def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
+    """Delete a badge with its history; later views begin a new life.
+
+    A tombstone with the time of the deletion stays for `retention` and a week. Raises `OwnerError`
+    and `StorageError`.
+    """
+    _bury(
+        table,
+        finding.write_again(owned.badge_id, lambda: _delete(table, owned, now)),
+        now,
+        retention,
+    )
+
+
+def _delete(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
+    owned = finding.reread(table, owned)
+    if not owned.deleted:
+        digest, names = owned.tombstone_digest, sorted({*owned.names})
+        table.write(
+            *(_end_life(table, read(table, name), digest, now) for name in names),
+            Delete(keys.owner(owned.badge_id), owned.unchanged),
+            Delete(keys.milestones(owned.badge_id)),
+            *move_key(owned),
+            *_prepare_traffic(table, owned),
+        )
+    return owned
+
+
+def _end_life(table: Table, summary: Summary, deleted_by: str, now: Seconds) -> Update:
+    return summary.update(
+        now,
+        {**begin_life(table, summary, now), "deleted": deleted_by},
+        remove=("alias", "today", "base", "frozen", "hot", "milestone"),
+    )
+
+
+def _prepare_traffic(table: Table, owned: OwnedBadge) -> list[Delete]:
+    """Return the deletions of GitHub's numbers; earlier months than fit in are deleted before.
+
+    The summary was read before, and whoever stores numbers writes it too. So none are left.
+    """
+    months = [Delete(key) for key in finding.keys_of_traffic(table, owned.badge_id)]
+    while months[LAST_MONTHS:]:
+        table.write(*months[:LAST_MONTHS])
+        months = months[LAST_MONTHS:]
+    return months
+
+
+def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
+    for name in sorted({*owned.names}):
+        summary = read(table, name)
+        if summary.deleted != owned.tombstone_digest:
+            continue
+        delete_days(table, summary)
+        ttl = max(int(now), summary.reset // 1000) + retention + TOMBSTONE_SECONDS
+        with suppress(ConditionFailedError):  # a new life has begun
+            if not summary.count:
+                table.write(summary.update(now, {"ttl": ttl}))
+
+
+def begin_life(
+    table: Table, summary: Summary, now: Seconds, aliases: Iterable[str] = ()
+) -> dict[str, Value]:
+    """Return the attributes that begin a life, later than all views of the life before it.
+
+    Views are stored under the id and its aliases. Raises `StorageError`.
+    """
+    clock = to_milliseconds(now) + badge_count.AHEAD_MILLISECONDS
+    newest = max(_read_newest(table, name) for name in (summary.badge_id, *aliases))
+    at = max(clock, summary.watermark + APART_MILLISECONDS, newest + 1)
+    return {"count": 0, "watermark": at, "reset": at}
+
+
+def _read_newest(table: Table, badge_id: str) -> Milliseconds:
+    """Return the time of the newest view under an id, or 0."""
+    page = table.query(
+        keys.partition(badge_id),
+        first=keys.VIEW,
+        last=keys.VIEW + latest(TIMES[-1]),
+        limit=1,
+        attributes=("SK",),
+        descending=True,
+    )
+    return milliseconds(text(page[0], "SK").removeprefix(keys.VIEW)) if page else 0
+
+
+def delete_days(table: Table, summary: Summary) -> None:
+    """Delete the days of earlier lives of an id, but none that a fold has begun again meanwhile.
+
+    Raises `StorageError`; calling it again deletes the others.
+    """
+    earlier = attr("reset").missing() | (attr("reset") < summary.reset)
+    while True:
+        days = table.query(
+            keys.partition(summary.badge_id),
+            first=keys.DAY,
+            last=keys.DAY + hour_of(summary.reset).day,
+            limit=MAX_TRANSACTION_WRITES,
+            attributes=("PK", "SK", "reset"),
+        )
+        old = [Delete(key_of(day), earlier) for day in days if number(day, "reset") < summary.reset]
+        if not old:
+            return
+        with suppress(ConditionFailedError):
+            table.write(*old)

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
-from chalicelib.owners.finding import OwnedBadge, is_same, look_up, taken_error, write_again
-from chalicelib.owners.lives import read_unviewed
+from chalicelib.owners.finding import (
+    OwnedBadge,
+    is_same,
+    look_up,
+    read_unviewed,
+    taken_error,
+    write_again,
+)
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Value, text
 from chalicelib.storage.ports import Table
@@ -30,18 +35,8 @@ TITLES = ("previous", "proven", "earlier", "granted")
 """The attributes of `OWNER` that say how the present owner came to the badge."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedBadge:
-    """A successful claim; `secret` is empty if the owner chose it."""
-
-    badge_id: str
-    secret: str = field(default="", repr=False)
-
-
-def claim(
-    table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = ""
-) -> ClaimedBadge:
-    """Give a badge without views to an owner.
+def claim(table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = "") -> str:
+    """Give a badge without views to an owner; return its secret, empty if the owner chose it.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
     response. Without one, a secret is generated, which can't be retrieved later. A void claim of
@@ -49,7 +44,7 @@ def claim(
     """
     secret, own_digest = _choose_secret(secret_digest)
 
-    def write() -> ClaimedBadge:
+    def write() -> str:
         owned = OwnedBadge.of(badge_id, table.get(keys.owner(badge_id)) or {})
         if not is_same(owned.digest, own_digest):
             summary = read_unviewed(table, badge_id)
@@ -61,13 +56,13 @@ def claim(
                 Delete(keys.milestones(badge_id)),  # of an owner before
                 *move_key(owned, own_digest),
             )
-        return ClaimedBadge(badge_id, secret)
+        return secret
 
     return write_again(badge_id, write)
 
 
-def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") -> ClaimedBadge:
-    """Give any badge to the holder of a new secret, as the operator wants.
+def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") -> str:
+    """Give any badge to the holder of a new secret, as the operator wants; return it as `claim`.
 
     The badge may have views, another owner or no visitor yet, and the id may be any of its names.
     It keeps its count, names, base and history. With the digest of a secret of the owner's, the
@@ -81,7 +76,7 @@ def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") ->
         return prepare_replacement(table, owned, {"digest": own_digest, "granted": 1}, now)
 
     replace_owner(table, badge_id, prepare)
-    return ClaimedBadge(badge_id, secret)
+    return secret
 
 
 def replace_owner(
@@ -110,7 +105,15 @@ def release(table: Table, badge_id: str) -> bool:
     """
 
     def prepare(owned: OwnedBadge) -> Iterable[Write]:
-        return (_prepare_release(owned), *move_key(owned)) if owned.is_claimed else ()
+        if not owned.is_claimed:
+            return
+        key = keys.owner(owned.badge_id)
+        if owned.names[1:]:
+            gone = ("digest", "created", *TITLES)
+            yield Update(key, remove=gone, condition=owned.unchanged)
+        else:
+            yield Delete(key, owned.unchanged)
+        yield from move_key(owned)
 
     return replace_owner(table, badge_id, prepare).is_claimed
 
@@ -161,21 +164,12 @@ def move_key(owned: OwnedBadge, new_digest: str = "") -> Iterator[Write]:
     if old_digest:
         yield Delete(keys.owned(old_digest, owned.badge_id))
     if new_digest:
-        pk, sk = keys.owned(new_digest, owned.badge_id)
-        yield Put({"PK": pk, "SK": sk})
-
-
-def _prepare_release(owned: OwnedBadge) -> Write:
-    key = keys.owner(owned.badge_id)
-    if owned.names[1:]:
-        return Update(key, remove=("digest", "created", *TITLES), condition=owned.unchanged)
-    return Delete(key, owned.unchanged)
+        yield Put(keys.owned(new_digest, owned.badge_id).item())
 
 
 def owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
     """Return the item `OWNER` of a badge with one name."""
-    pk, sk = keys.owner(badge_id)
-    return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
+    return keys.owner(badge_id).item(digest=secret_digest, created=int(now))
 
 
 def _is_free(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.summary import Summary, read
+from chalicelib.http.errors import ClientError, UnauthorizedError
 from chalicelib.http.tokens import digest
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.storage.conditions import Condition, unchanged
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, Value, number, text
+from chalicelib.storage.items import Item, Key, Value, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError
 from chalicelib.units import WholeSeconds, to_iso8601
@@ -29,10 +29,55 @@ Result = TypeVar("Result")
 
 MAX_NAMES = 20
 """The maximum number of names of a badge, with its earlier names."""
+MAX_MONTHS = 12 * 1_000
+"""More months of GitHub's numbers than a badge has."""
 TRIES = 10
 """A try fails if another write changed the badge."""
 OPERATOR = "operator"
 """The text in place of the digest, if nobody owned the badge that the operator deleted."""
+
+
+class OwnerError(ClientError):
+    """An owner's request is refused. The message says why."""
+
+
+class TakenError(OwnerError):
+    """The id has an owner, views, a base or GitHub's numbers, or is an alias of another badge."""
+
+    status = 409
+    code = "taken"
+
+
+class ReachedError(OwnerError):
+    """The badge has reached a new milestone already, so it would never be sent."""
+
+    status = 409
+    code = "reached"
+
+
+class NotFoldedError(OwnerError):
+    """The hours have views that are not folded yet, so they can't be removed."""
+
+    status = 409
+    code = "not_folded"
+
+
+class NotClaimedError(OwnerError):
+    """The id has no owner, so nobody can change its badge."""
+
+    status = 404
+    code = "not_claimed"
+
+
+class NoSecretError(UnauthorizedError, OwnerError):
+    """The request has no secret."""
+
+
+class WrongSecretError(OwnerError):
+    """The secret is not that of the badge."""
+
+    status = 403
+    code = "wrong_secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +292,27 @@ def change_again(
         return change(found, _read_summary(table, found))
 
     return write_again(owned.badge_id, write)
+
+
+def keys_of_traffic(table: Table, badge_id: str) -> list[Key]:
+    """Return the keys of GitHub's numbers, the oldest month first. Raises `StorageError`."""
+    months = table.query(
+        keys.partition(badge_id),
+        first=keys.TRAFFIC,
+        last=keys.VIEW,
+        limit=MAX_MONTHS,
+        attributes=("PK", "SK"),
+    )
+    return [key_of(month) for month in months]
+
+
+def read_unviewed(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id without views and GitHub's numbers, of no other badge.
+
+    Raises `TakenError`.
+    """
+    summary = read(table, badge_id)
+    is_set = summary.alias or summary.count or summary.base
+    if is_set or badge_count.read(table, badge_id).live or keys_of_traffic(table, badge_id):
+        raise taken_error(badge_id)
+    return summary

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlsplit
 
-from chalicelib.owners.errors import OwnerError
+from chalicelib.owners.finding import OwnerError
 from chalicelib.settings import SettingsError
 
 FILE = ".vu-mi"
@@ -112,15 +112,12 @@ def _parse_rule(part: str) -> Rule:
     pattern, _, template = part.partition("=")
     segments = pattern.split("/")
     used = [one for one in segments if one in PLACEHOLDERS]
-    is_known = all(one in PLACEHOLDERS or _is_literal(one) for one in _without_rest(segments))
+    named = segments[:-1] if segments[-1] == REST else segments
+    is_known = all(one in PLACEHOLDERS or _is_literal(one) for one in named)
     if not (used and is_known and len(set(used)) == len(used)):
         raise _error(part, f"{pattern!r} is no pattern with one of {', '.join(PLACEHOLDERS)}")
     _check_template(part, template, used)
     return Rule(pattern, template, re.compile("/".join(map(_to_expression, segments)), re.DOTALL))
-
-
-def _without_rest(segments: Sequence[str]) -> Sequence[str]:
-    return segments[:-1] if segments[-1] == REST else segments
 
 
 def _is_literal(segment: str) -> bool:

@@ -30,15 +30,13 @@ from chalicelib.http.tokens import digest
 from chalicelib.lazy import lazy
 from chalicelib.owners.claiming import (
     SECRET_BYTES,
-    ClaimedBadge,
     move_key,
     owner_item,
     prepare_replacement,
     replace_owner,
     update_owner,
 )
-from chalicelib.owners.errors import OwnerError, TakenError
-from chalicelib.owners.finding import OwnedBadge, is_same, look_up
+from chalicelib.owners.finding import OwnedBadge, OwnerError, TakenError, is_same, look_up
 from chalicelib.owners.places import Place
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Item, Key, Value, number, text
@@ -129,7 +127,7 @@ class ProofSearch:
     fetcher: Callable[[], Fetcher]
     clock: Callable[[], Seconds]
 
-    def prove(self, proof: Proof, place: Place, now: Seconds) -> ClaimedBadge:
+    def prove(self, proof: Proof, place: Place, now: Seconds) -> None:
         """Give an id to whoever has proven it, or the badge that has it.
 
         A repeated request of the owner has the same response, without a search. Raises
@@ -140,7 +138,6 @@ class ProofSearch:
         if any(prepare(look_up(table, name))):
             self._find(proof, place)
             replace_owner(table, name, prepare)
-        return ClaimedBadge(proof.badge_id, proof.secret)
 
     def _find(self, proof: Proof, place: Place) -> None:
         """Return if the proof is there. Raises `NotProvenError` and `TooSoonError`."""
@@ -148,20 +145,19 @@ class ProofSearch:
         earlier = self.table.get(key) or {}
         wait = LOOK_SECONDS - abs(now - number(earlier, "at"))
         if wait > 0:
-            if proof.challenge in _challenges_of(earlier):
+            challenges = earlier.get("challenges")
+            if isinstance(challenges, list) and proof.challenge in challenges:
                 return
             raise TooSoonError(wait, text(earlier, "found") or "it is being looked for")
         fetcher = self.fetcher()
-        look: Item = {"PK": key.pk, "SK": key.sk, "at": now, "ttl": now + KEEP_SECONDS}
+        look = key.item(at=now, ttl=now + KEEP_SECONDS)
         try:
             self.table.write(Put(look, unchanged("at", number(earlier, "at"))))
         except ConditionFailedError:
             raise TooSoonError(LOOK_SECONDS, "it is being looked for") from None
-        challenges, found = _fetch(fetcher, place)
-        self.table.write(
-            Put({**look, "found": found, "challenges": [*challenges[:MAX_CHALLENGES]]})
-        )
-        if proof.challenge not in challenges:
+        lines, found = _fetch(fetcher, place)
+        self.table.write(Put({**look, "found": found, "challenges": [*lines[:MAX_CHALLENGES]]}))
+        if proof.challenge not in lines:
             raise NotProvenError(proof.challenge, place.url, found)
 
 
@@ -173,11 +169,6 @@ def _fetch(fetcher: Fetcher, place: Place) -> tuple[Sequence[str], str]:
         return (), str(failure)
     lines = (line.strip() for line in body.decode(errors="replace").splitlines())
     return [line for line in lines if CHALLENGE.fullmatch(line)], MISSING
-
-
-def _challenges_of(look: Item) -> Sequence[str]:
-    found = look.get("challenges", [])
-    return [str(one) for one in found] if isinstance(found, list) else []
 
 
 def prepare_taking(

@@ -21,8 +21,7 @@ from chalicelib.counting import keys
 from chalicelib.counting.badge_count import first_live
 from chalicelib.counting.summary import Day, Summary, read
 from chalicelib.counting.windows import Windows
-from chalicelib.owners.errors import NotFoldedError
-from chalicelib.owners.finding import OwnedBadge, change_again
+from chalicelib.owners.finding import NotFoldedError, OwnedBadge, change_again
 from chalicelib.storage.items import Value, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write

@@ -84,7 +84,6 @@ def _milestone(given: object) -> Milestone:
 
 
 def _hours(given: object) -> Hours:
-    """Return whole hours. Raises `ValueError`."""
     match given:
         case {"from": str(first), "to": str(until), **rest} if not rest:
             return Hours(parse_hour(first), parse_hour(until))

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from chalicelib.owners import (
         changing,
         claiming,
-        deleting,
-        errors,
         finding,
         places,
         proving,
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
 else:
     changing = lazy("chalicelib.owners.changing")
     claiming = lazy("chalicelib.owners.claiming")
-    deleting = lazy("chalicelib.owners.deleting")
-    errors = lazy("chalicelib.owners.errors")
     finding = lazy("chalicelib.owners.finding")
     places = lazy("chalicelib.owners.places")
     proving = lazy("chalicelib.owners.proving")
@@ -76,15 +72,16 @@ def claim_badge(request: Request, resources: OwnerResources) -> Response:
         if not asked.proof:
             return _begin_proof(proof, request, resources)
         before = _describe(asked.badge_id, resources)
-        return _claimed_response(_end_proof(proof, request, resources), before, asked)
+        _end_proof(proof, request, resources)
+        return _claimed_response(proof.secret, before, asked)
     ids.check_counted(asked.badge_id, resources)
     guards.check_limit(Action.CLAIM, request, resources)
     _check_quota(asked.badge_id, resources)
     now = resources.view_clock()
     before = _describe(asked.badge_id, resources)
     table, base = resources.table, asked.base or 0
-    claimed = claiming.claim(table, asked.badge_id, base, now, asked.digest)
-    return _claimed_response(claimed, before, asked)
+    secret = claiming.claim(table, asked.badge_id, base, now, asked.digest)
+    return _claimed_response(secret, before, asked)
 
 
 def get_badge(request: Request, resources: OwnerResources) -> Response:
@@ -127,7 +124,7 @@ def delete_badge(request: Request, resources: OwnerResources) -> Response:
     owned = _authenticate(request, resources)
     before = finding.describe_for_log(resources.table, owned)
     retention = resources.settings.retention_seconds
-    deleting.delete(resources.table, owned, resources.view_clock(), retention)
+    changing.delete(resources.table, owned, resources.view_clock(), retention)
     return responses.no_content(Change(owned.names[-1], before))
 
 
@@ -145,14 +142,12 @@ def _begin_proof(proof: proving.Proof, request: Request, resources: OwnerResourc
     )
 
 
-def _end_proof(
-    proof: proving.Proof, request: Request, resources: OwnerResources
-) -> claiming.ClaimedBadge:
-    """Look for the line; return the badge with its secret if it is there."""
+def _end_proof(proof: proving.Proof, request: Request, resources: OwnerResources) -> None:
+    """Look for the line, and give the badge to the requester if it is there."""
     place = _place(proof, request, resources)
     _check_quota(proof.badge_id, resources)
     search = proving.ProofSearch(resources.table, lambda: resources.fetcher, resources.clock)
-    return search.prove(proof, place, resources.view_clock())
+    search.prove(proof, place, resources.view_clock())
 
 
 def _place(proof: proving.Proof, request: Request, resources: OwnerResources) -> places.Place:
@@ -189,11 +184,11 @@ def _describe(badge_id: str, resources: OwnerResources) -> Mapping[str, Any]:
 
 
 def _claimed_response(
-    claimed: claiming.ClaimedBadge, before: Mapping[str, Any], asked: requests.ClaimBody
+    secret: str, before: Mapping[str, Any], asked: requests.ClaimBody
 ) -> Response:
-    secret = {"secret": claimed.secret} if claimed.secret else {}
-    change = Change(claimed.badge_id, before, asked.given)
-    return responses.json({"id": claimed.badge_id, **secret}, 201, change=change)
+    told = {"secret": secret} if secret else {}
+    change = Change(asked.badge_id, before, asked.given)
+    return responses.json({"id": asked.badge_id, **told}, 201, change=change)
 
 
 def _changed_response(
@@ -234,7 +229,7 @@ def secret_of(request: Request) -> str:
     """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
-        raise errors.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
+        raise finding.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
     return secret.strip()
 
 

@@ -13,9 +13,8 @@ from chalicelib.badges.options import PIXEL, STYLES, CountFormat, Look, flag
 from chalicelib.badges.responses import IMAGE, badge_route, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.view import ViewQueue
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.history import periods
 from chalicelib.history.periods import LABEL, BadgeNumbers, Period, PeriodOptions
 from chalicelib.http import guards, responses
@@ -123,7 +122,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
 def count_view(request: Request, resources: ViewResources) -> Response:
     """Count a view of each badge, and return the counts before it to a script of any site."""
     check_empty(request.body)
-    options = ids.read_several(CountOptions, request.query, resources)
+    options = ids.read(CountOptions, request.query, resources)
     if len(set(options.badge_ids)) < len(options.badge_ids):
         raise BadRequestError("id: one is given twice: give each once")
     found = _read_all(options, resources)
@@ -134,7 +133,7 @@ def count_view(request: Request, resources: ViewResources) -> Response:
 
 def get_counts(request: Request, resources: ViewResources) -> Response:
     """Return the counts of badges in the order of their ids; this counts no view."""
-    options = ids.read_several(CountsOptions, request.query, resources)
+    options = ids.read(CountsOptions, request.query, resources)
     found = _read_all(options, resources)
     counts = [_to_json(one, found[one], options, UNAVAILABLE) for one in options.badge_ids]
     return responses.json({"counts": counts})

@@ -8,8 +8,7 @@ from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history import github
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
 from chalicelib.history.periods import LABEL
-from chalicelib.history.routes import A_DAY
-from chalicelib.history.top import MAX_LIMIT, NotPublicError, OneMachineOnlyError
+from chalicelib.history.routes import A_DAY, MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards
 from chalicelib.http.fields import (
     Component,

@@ -31,10 +31,10 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.owners import errors, finding
+    from chalicelib.owners import finding
     from chalicelib.owners.finding import OwnedBadge
 else:
-    errors, finding = lazy("chalicelib.owners.errors"), lazy("chalicelib.owners.finding")
+    finding = lazy("chalicelib.owners.finding")
 
 FILE = Path(__file__).with_name("own.html")
 PAGE = 25
@@ -72,7 +72,7 @@ def get_badges(request: Request, resources: OwnerResources) -> Response:
         return owners.get_badge(request, resources)
     found = list(_read(resources, digest(owners.secret_of(request)), asked.cursor))
     if not found and not asked.cursor:
-        raise errors.WrongSecretError("no badge has this secret")
+        raise finding.WrongSecretError("no badge has this secret")
     page = [_to_json(owned, resources) for owned in found[:PAGE]]
     more = {"next": found[PAGE - 1].badge_id} if found[PAGE:] else {}
     return responses.json({"badges": page, **more})

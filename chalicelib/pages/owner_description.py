@@ -9,7 +9,7 @@ from chalicelib.history import github
 from chalicelib.http import guards
 from chalicelib.http.fields import Field, array, closed, integer, nullable, record, string
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
-from chalicelib.owners import claiming, errors, finding, places, proving, requests
+from chalicelib.owners import claiming, finding, places, proving, requests
 from chalicelib.owners.bans import PATTERN, BanBody
 from chalicelib.owners.requests import MILESTONE_COUNT
 from chalicelib.pages import owned_badges
@@ -123,7 +123,7 @@ CHALLENGE_EXAMPLE = {
 NOT_PROVEN = Refusal.of(
     proving.NotProvenError, **{name: string() for name in ("challenge", "url", "found")}
 )
-OF_SECRET = (errors.NoSecretError, errors.WrongSecretError, errors.NotClaimedError)
+OF_SECRET = (finding.NoSecretError, finding.WrongSecretError, finding.NotClaimedError)
 OWNER = Section(
     "owner",
     "Own a badge. An id counts without an owner too.",
@@ -149,7 +149,7 @@ OWNER = Section(
                 guards.NoRoomError,
                 guards.NoNewBadgesError,
                 NOT_PROVEN,
-                errors.TakenError,
+                finding.TakenError,
                 places.NotProvableError,
                 NotCountedError,
                 BannedError,
@@ -185,9 +185,9 @@ OWNER = Section(
             {200: success(CHANGED, example={"id": "owner/name"})},
             (
                 *OF_SECRET,
-                errors.TakenError,
-                errors.ReachedError,
-                errors.NotFoldedError,
+                finding.TakenError,
+                finding.ReachedError,
+                finding.NotFoldedError,
                 NotCountedError,
                 BannedError,
                 guards.NoRoomError,

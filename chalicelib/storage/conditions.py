@@ -3,8 +3,8 @@
     attr("status") == "active"
     attr("version").missing() | (attr("version") <= 3)
 
-`chalicelib.aws.dynamodb` renders a condition for DynamoDB, `vumi.storage.conditions` evaluates it.
-A missing attribute is unequal to every value, and in no order with it.
+`chalicelib.aws.dynamodb` renders a condition for DynamoDB, `vumi.storage.table` evaluates it. A
+missing attribute is equal to no value, and in no order with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Comparison(_Combinable):
     """An attribute compared with a value, by an operator in DynamoDB's notation."""
 
     name: str
-    operator: Literal["=", "<>", "<", "<=", ">", ">="]
+    operator: Literal["=", "<", "<=", ">", ">="]
     value: Value
 
 
@@ -73,9 +73,6 @@ class Attribute:  # noqa: PLW1641  its == makes a condition
 
     def __eq__(self, value: Value) -> Comparison:  # type: ignore[override]
         return Comparison(self.name, "=", value)
-
-    def __ne__(self, value: Value) -> Comparison:  # type: ignore[override]
-        return Comparison(self.name, "<>", value)
 
     def __lt__(self, value: Value) -> Comparison:
         return Comparison(self.name, "<", value)

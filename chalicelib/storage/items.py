@@ -26,6 +26,10 @@ class Key(NamedTuple):
     pk: str
     sk: str
 
+    def item(self, **attributes: Value) -> Item:
+        """Return the item of this key with these attributes."""
+        return {"PK": self.pk, "SK": self.sk, **attributes}
+
 
 class Due(NamedTuple):
     """The position of an item in a batch of the index `due`: its `due`, and its primary key."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from chalicelib import telemetry
+from chalicelib.units import Seconds, WholeSeconds
 
 MessageId = TypeVar("MessageId", str, int)
 Record = TypeVar("Record")
@@ -65,3 +66,8 @@ def log_malformed_record(record: object) -> None:
     It is not delivered again, because it would delay all later records until it expires.
     """
     telemetry.event(logging.ERROR, "malformed_stream_record", record=record)
+
+
+def lag_seconds(removed: Iterable[Seconds], now: Seconds) -> WholeSeconds:
+    """Return how long the first removal of a batch waited; a time is 0 if it is unknown."""
+    return max(0, round(now - min((at or now for at in removed), default=now)))

@@ -23,9 +23,9 @@ from chalicelib import telemetry
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of
-from chalicelib.storage.messages import MalformedError
+from chalicelib.storage.messages import MalformedError, lag_seconds
 from chalicelib.storage.ports import Archive
-from chalicelib.units import Seconds, WholeSeconds
+from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import PARTITION, Entry
 
 PREFIX = "journal"
@@ -87,31 +87,18 @@ class EntryRemoval:
         return json.dumps(fields, separators=(",", ":"))
 
 
-@dataclass(frozen=True)
-class ArchiveObject:
-    """An object of the archive: its name, which depends on its lines, and the compressed lines."""
+def make_object(batch: Sequence[EntryRemoval]) -> tuple[str, bytes]:
+    """Return the name and the content of the object of a day's entries, in their order."""
+    first = batch[0]
+    place = f"{first.time:%Y/%m/%d}/{first.sequence:0{SEQUENCE_DIGITS}}-"
+    return _compress(place, (removal.line for removal in batch))
 
-    name: str
-    body: bytes
 
-    @classmethod
-    def of(cls, place: str, lines: Iterable[str]) -> ArchiveObject:
-        """Compress lines without a time in the header: the same lines make the same bytes."""
-        text = "".join(f"{line}\n" for line in lines).encode()
-        digest = hashlib.sha256(text).hexdigest()[:DIGEST_DIGITS]
-        return cls(f"{PREFIX}/{place}{digest}.jsonl.gz", gzip.compress(text, mtime=0))
-
-    @classmethod
-    def of_entries(cls, batch: Sequence[EntryRemoval]) -> ArchiveObject:
-        """Return the object of a day's entries, which are in the order of their removals."""
-        first = batch[0]
-        place = f"{first.time:%Y/%m/%d}/{first.sequence:0{SEQUENCE_DIGITS}}-"
-        return cls.of(place, (removal.line for removal in batch))
-
-    @classmethod
-    def of_malformed(cls, records: Iterable[Mapping[str, Any]]) -> ArchiveObject:
-        """Return the object of records that can't be read, unchanged: each may be an entry."""
-        return cls.of("malformed/", (json.dumps(record, sort_keys=True) for record in records))
+def _compress(place: str, lines: Iterable[str]) -> tuple[str, bytes]:
+    """Compress lines without a time in the header: the same lines make the same object."""
+    text = "".join(f"{line}\n" for line in lines).encode()
+    digest = hashlib.sha256(text).hexdigest()[:DIGEST_DIGITS]
+    return f"{PREFIX}/{place}{digest}.jsonl.gz", gzip.compress(text, mtime=0)
 
 
 def batches(removals: Iterable[EntryRemoval]) -> list[list[EntryRemoval]]:
@@ -137,39 +124,23 @@ def archive_entries(
     An entry that is archived again is in the same object, or in one more.
     """
     now = resources.clock()
-    failed = [
-        removal
-        for batch in batches(removals)
-        if not _is_archived(batch, resources)
-        for removal in batch
-    ]
+    failed: list[EntryRemoval] = []
+    for batch in batches(removals):
+        name, content = make_object(batch)
+        try:
+            resources.archive.put(name, content)
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "entries_not_archived", object=name, reason=str(error))
+            failed += batch
     telemetry.count(
         entries_archived=len(removals) - len(failed),
-        archive_lag_seconds=_lag_seconds(removals, now),
+        archive_lag_seconds=lag_seconds((one.removed_at for one in removals), now),
     )
     return failed
 
 
 def archive_malformed(records: Sequence[Mapping[str, Any]], resources: ArchiveResources) -> None:
-    """Archive records that can't be read. Raises `StorageError`."""
+    """Archive records that can't be read: each may be an entry. Raises `StorageError`."""
     if records:
-        malformed = ArchiveObject.of_malformed(records)
-        resources.archive.put(malformed.name, malformed.body)
-
-
-def _is_archived(batch: Sequence[EntryRemoval], resources: ArchiveResources) -> bool:
-    archived = ArchiveObject.of_entries(batch)
-    try:
-        resources.archive.put(archived.name, archived.body)
-    except StorageError as failure:
-        telemetry.event(
-            logging.WARNING, "entries_not_archived", object=archived.name, reason=str(failure)
-        )
-        return False
-    return True
-
-
-def _lag_seconds(removals: Iterable[EntryRemoval], now: Seconds) -> WholeSeconds:
-    """Return how long the first removed entry of a batch waited to be archived."""
-    removed = [removal.removed_at or now for removal in removals]
-    return max(0, round(now - min(removed, default=now)))
+        lines = (json.dumps(record, sort_keys=True) for record in records)
+        resources.archive.put(*_compress("malformed/", lines))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from chalicelib.badges.description import badge_operations
 from chalicelib.http.fields import Field, array, enum, record, schema, string
 from chalicelib.http.openapi import MOMENT, Operation, Refusal, Section, body_of, schema_of, success
-from chalicelib.wallets import journal, requests, serializers
-from chalicelib.wallets.ledger import NonceReusedError, SameWalletError, UnknownWalletError
-from chalicelib.wallets.opening import HasWalletError, Wallet
-from chalicelib.wallets.requests import AMOUNT, AMOUNT_TEXT, NONCE_TEXT, UP_TO_MAX, USER_ID
-from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Posting, PostingKind, PostingOutcome
+from chalicelib.wallets import ledger, serializers, wallet
+from chalicelib.wallets.ledger import NonceReusedError, SameWalletError
+from chalicelib.wallets.serializers import AMOUNT, AMOUNT_TEXT, NONCE_TEXT, UP_TO_MAX, USER_ID
+from chalicelib.wallets.wallet import Entry, Posting, Wallet
 
-WALLET_ID = schema("WalletId", string(ID), "A ULID.")
-TRANSACTION_ID = schema("TransactionId", string(ID))
+WALLET_ID = schema("WalletId", string(wallet.ID), "A ULID.")
+TRANSACTION_ID = schema("TransactionId", string(wallet.ID))
 MILLIONTHS = schema("Millionths", string(f"(0|{AMOUNT_TEXT.pattern})"), UP_TO_MAX)
-SHOWN = {"badge": schema_of(requests.WalletChangeBody.fields["badge"])}
+SHOWN = {"badge": schema_of(serializers.WalletChangeBody.fields["badge"])}
 BALANCE_FIELDS = {"id": WALLET_ID, "balance": MILLIONTHS}
 BALANCE = record("Balance", BALANCE_FIELDS)
 WALLET = record("Wallet", BALANCE_FIELDS | {"user_id": USER_ID} | SHOWN)
@@ -23,7 +22,7 @@ TRANSACTION = record(
     "Transaction",
     {
         "id": TRANSACTION_ID,
-        "kind": enum(PostingKind),
+        "kind": enum(wallet.PostingKind),
         "amount": AMOUNT,
         "at": MOMENT,
         "to": WALLET_ID,
@@ -36,22 +35,22 @@ TRANSACTION = record(
 ARCHIVED_BEFORE = MOMENT | {"description": "Earlier ones are archived, or about to be."}
 TRANSACTIONS = record(
     "Transactions",
-    {"transactions": array(TRANSACTION, journal.PAGE), "archived_before": ARCHIVED_BEFORE},
+    {"transactions": array(TRANSACTION, ledger.PAGE), "archived_before": ARCHIVED_BEFORE},
     {"cursor": TRANSACTION_ID},
 )
 
-HAS_WALLET = Refusal.of(HasWalletError, id=WALLET_ID)
+HAS_WALLET = Refusal.of(wallet.HasWalletError, id=WALLET_ID)
 FULL = Refusal(
     "DepositRefused",
     409,
-    [PostingOutcome.BALANCE_LIMIT],
+    [wallet.PostingOutcome.BALANCE_LIMIT],
     "The balance would exceed its limit.",
     details={"balance": MILLIONTHS},
 )
 TRANSFER_REFUSED = Refusal(
     "TransferRefused",
     409,
-    [PostingOutcome.INSUFFICIENT_FUNDS, PostingOutcome.BALANCE_LIMIT],
+    [wallet.PostingOutcome.INSUFFICIENT_FUNDS, wallet.PostingOutcome.BALANCE_LIMIT],
     "The wallet has too little, and the error has its `balance`.\n"
     "The balance of the target would exceed its limit.",
     details={"balance": MILLIONTHS},
@@ -71,7 +70,7 @@ ENTRIES = [
         "01KAJV5S4Q0R5T8W1Y4B7D0FGJ", Posting("order-4711-a", 12_500_000, A_WALLET), NOW - 300_000
     ),
 ]
-PAGE_EXAMPLE = serializers.transactions(journal.Page(ENTRIES, ""), A_WALLET, NOW)
+PAGE_EXAMPLE = serializers.transactions((ENTRIES, ""), A_WALLET, NOW)
 
 ONCE = (
     "Happens once for each nonce of {}. The same request again has the same response, however late"
@@ -85,41 +84,43 @@ OPERATIONS = {
         "A user has one wallet. Its balance is 0.",
         {200: success(BALANCE, example={"id": A_WALLET, "balance": "0"})},
         [HAS_WALLET],
-        body_of(requests.WalletBody, {"user_id": A_USER}),
+        body_of(serializers.WalletBody, {"user_id": A_USER}),
     ),
     "getMyWallet": Operation(
-        "", {200: success(WALLET, example=serializers.to_json(EXAMPLE))}, [UnknownWalletError]
+        "",
+        {200: success(WALLET, example=serializers.to_json(EXAMPLE))},
+        [wallet.UnknownWalletError],
     ),
     "changeWallet": Operation(
         "It is off until it is switched on.",
         {200: success(WALLET_CHANGED, example={"id": A_WALLET, "badge": True})},
-        [UnknownWalletError],
-        body_of(requests.WalletChangeBody, {"badge": True}),
+        [wallet.UnknownWalletError],
+        body_of(serializers.WalletChangeBody, {"badge": True}),
     ),
     "getBalance": Operation(
         "Every posting until now is in it.",
         {200: success(BALANCE, example=serializers.balance(EXAMPLE))},
-        [UnknownWalletError],
+        [wallet.UnknownWalletError],
     ),
     "listTransactions": Operation(
-        f"A posting moves to the archive after {HOT_SECONDS // 86_400} days, and is there some"
-        " minutes later. A posting that was refused is not listed. New transactions come before all"
-        " that were read, so following the cursors misses none. A page may have fewer transactions"
-        " than another; the last one has no `cursor`.",
+        f"A posting moves to the archive after {wallet.HOT_SECONDS // 86_400} days, and is there"
+        " some minutes later. A posting that was refused is not listed. New transactions come"
+        " before all that were read, so following the cursors misses none. A page may have fewer"
+        " transactions than another; the last one has no `cursor`.",
         {200: success(TRANSACTIONS, example=PAGE_EXAMPLE)},
-        [UnknownWalletError],
+        [wallet.UnknownWalletError],
     ),
     "depositMoney": Operation(
         ONCE.format("this wallet"),
         POSTED,
-        [UnknownWalletError, FULL, NonceReusedError],
-        body_of(requests.PostingBody, {"amount": "12500000", "nonce": "order-4711-a"}),
+        [wallet.UnknownWalletError, FULL, NonceReusedError],
+        body_of(serializers.PostingBody, {"amount": "12500000", "nonce": "order-4711-a"}),
     ),
     "transferMoney": Operation(
         ONCE.format("the source"),
         POSTED,
-        [SameWalletError, UnknownWalletError, TRANSFER_REFUSED, NonceReusedError],
-        body_of(requests.PostingBody, {"amount": "2500000", "nonce": "order-4711-b"}),
+        [SameWalletError, wallet.UnknownWalletError, TRANSFER_REFUSED, NonceReusedError],
+        body_of(serializers.PostingBody, {"amount": "2500000", "nonce": "order-4711-b"}),
     ),
     **badge_operations(
         "getWalletBadge",

@@ -15,8 +15,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.conditions import Condition, attr
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key, number, text
@@ -26,6 +27,12 @@ from chalicelib.ulids import from_number, to_number
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting, PostingOutcome, PostingResult
+
+PAGE = 50
+"""Entries of one page of a journal."""
+AFTER_EVERY_ID = "~"
+Attempt: TypeAlias = tuple[PostingResult, tuple[Write, ...]]
+"""A result and the writes that make it true, that of the nonce first."""
 
 MAX_WRITES = 10
 """The number of writes of one posting before the caller is asked to try again.
@@ -40,28 +47,20 @@ STEP_BITS = 60
 """Random bits of the step after an id of a clock ahead; a millisecond has room for 2^20 steps."""
 
 
-class PostingError(ClientError):
-    """A posting was not made, and nothing moved; the message says why."""
-
-
-class UnknownWalletError(NotFoundError, PostingError):
-    """There is no such wallet."""
-
-
-class SameWalletError(PostingError):
+class SameWalletError(wallets.PostingError):
     """A wallet can't transfer to itself."""
 
     code = "same_wallet"
 
 
-class NonceReusedError(PostingError):
+class NonceReusedError(wallets.PostingError):
     """The wallet has used the nonce for another posting."""
 
     status = 422
     code = "nonce_reused"
 
 
-class RefusedError(PostingError):
+class RefusedError(wallets.PostingError):
     """The posting was impossible; every retry with its nonce gets the same result.
 
     The error has the balance of the asker's wallet, never that of a transfer's target.
@@ -122,18 +121,6 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _PostingAttempt:
-    """A result and the writes that make it true, that of the nonce first."""
-
-    result: PostingResult
-    writes: tuple[Write, ...]
-
-    def standing(self, failed: ConditionFailedError) -> dict[Key, Item | None]:
-        """Return the items whose conditions failed."""
-        return {self.writes[place].key: item for place, item in failed.items.items()}
-
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
     """The ledger in a table; `random_bits` is as in `secrets`."""
 
@@ -148,52 +135,45 @@ class Ledger:
         applied: a retry gets the result.
         """
         _check(posting)
-        attempt = self._make_attempt(posting)
+        result, writes = self._make_attempt(posting)
         for _ in range(MAX_WRITES):
             try:
-                self.table.write(*attempt.writes)
+                self.table.write(*writes)
             except ConditionFailedError as failed:
-                standing = attempt.standing(failed)
+                standing = {writes[place].key: item for place, item in failed.items.items()}
                 if (key := wallets.nonce(posting)) in standing:
                     return _check_outcome(_read_result(posting, standing[key]))
-                attempt = self._make_next_attempt(posting, standing)
+                result, writes = self._make_next_attempt(posting, standing)
             else:
-                return _check_outcome(attempt.result)
+                return _check_outcome(result)
         raise UnavailableError("others move the same money: ask again with the same nonce")
 
-    def _make_next_attempt(
-        self, posting: Posting, standing: Mapping[Key, Item | None]
-    ) -> _PostingAttempt:
+    def _make_next_attempt(self, posting: Posting, standing: Mapping[Key, Item | None]) -> Attempt:
         """Return the next attempt, from the wallets whose conditions failed.
 
         If a wallet is missing, no nonce is stored, whatever the other wallet has.
         """
         for key, item in standing.items():
             if item is None:
-                raise UnknownWalletError(unknown(key.pk.removeprefix(wallets.PARTITION)))
+                raise wallets.UnknownWalletError(
+                    wallets.unknown(key.pk.removeprefix(wallets.PARTITION))
+                )
         there = {key: item for key, item in standing.items() if item is not None}
         for side in _list_sides(posting):
             if side.key in there and not side.allows(there[side.key]):
-                return self._make_refusal(posting, side, number(there[side.key], "balance"))
+                balance = number(there[side.key], "balance")
+                result = PostingResult(self._make_entry(posting), side.outcome, balance)
+                return result, (_put_nonce(result), Check(side.key, side.impossible))
         return self._make_attempt(posting, max(text(item, "last") for item in there.values()))
 
-    def _make_attempt(self, posting: Posting, last: str = "") -> _PostingAttempt:
+    def _make_attempt(self, posting: Posting, last: str = "") -> Attempt:
         """Return the attempt to move the money, with an entry that is later than `last`."""
         entry = self._make_entry(posting, last)
         result = PostingResult(entry)
-        return _PostingAttempt(
-            result,
-            (
-                _put_nonce(result),
-                *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
-                *(side.update(entry.entry_id) for side in _list_sides(posting)),
-            ),
-        )
-
-    def _make_refusal(self, posting: Posting, side: _Side, balance: int) -> _PostingAttempt:
-        result = PostingResult(self._make_entry(posting), side.outcome, balance)
-        return _PostingAttempt(
-            result, (_put_nonce(result), Check(side.key, condition=side.impossible))
+        return result, (
+            _put_nonce(result),
+            *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
+            *(side.update(entry.entry_id) for side in _list_sides(posting)),
         )
 
     def _make_entry(self, posting: Posting, last: str = "") -> Entry:
@@ -214,22 +194,11 @@ def later_id(now: Seconds, last: str, random_bits: Callable[[int], int]) -> str:
     return from_number(max(by_clock, after_last))
 
 
-def check(wallet_id: str) -> None:
-    """Raise `UnknownWalletError` unless a text has the form of an id: its key could be too long."""
-    if wallets.ID.fullmatch(wallet_id) is None:
-        raise UnknownWalletError(unknown(wallet_id))
-
-
-def unknown(wallet_id: str) -> str:
-    """Return the message about a wallet that does not exist."""
-    return f"there is no wallet {wallet_id[:30]}"
-
-
 def _check(posting: Posting) -> None:
     if posting.source == posting.target:
         raise SameWalletError("a wallet can't transfer to itself")
     for wallet_id in posting.wallets:
-        check(wallet_id)
+        wallets.check(wallet_id)
 
 
 def _put_nonce(result: PostingResult) -> Put:
@@ -259,3 +228,28 @@ def _list_sides(posting: Posting) -> list[_Side]:
         short = PostingOutcome.INSUFFICIENT_FUNDS
         sides.insert(0, _Side(wallets.wallet(posting.source), -posting.amount, short))
     return sides
+
+
+def read_journal(
+    table: Table, wallet_id: str, cursor: str = "", *, size: int = PAGE
+) -> tuple[list[Entry], str]:
+    """Read a page of up to `size` entries, newest first, and the cursor of the next page.
+
+    The cursor is empty at the end. Raises `BadRequestError` and `StorageError`.
+
+    A cursor is the id of the last entry of the page before. New entries have higher ids than all
+    that were read, so a reader misses no entry and sees none twice.
+    """
+    if cursor and wallets.ID.fullmatch(cursor) is None:
+        raise BadRequestError("cursor: give the one of the page before")
+    # The text before a cursor is after every lower id, because all have one length.
+    last = cursor[:-1] + chr(ord(cursor[-1]) - 1) if cursor else AFTER_EVERY_ID
+    found = table.query(
+        wallets.PARTITION + wallet_id,
+        first=wallets.ENTRY,
+        last=wallets.ENTRY + last,
+        descending=True,
+        limit=size,
+    )
+    entries = [Entry.of(item) for item in found]
+    return entries, entries[-1].entry_id if len(entries) == size else ""

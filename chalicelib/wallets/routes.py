@@ -25,16 +25,12 @@ from chalicelib.settings import Feature
 from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from chalicelib.wallets import journal, ledger, opening, requests, serializers, wallet
+    from chalicelib.wallets import ledger, serializers, wallet
 else:
-    journal = lazy("chalicelib.wallets.journal")
     ledger = lazy("chalicelib.wallets.ledger")
-    opening = lazy("chalicelib.wallets.opening")
-    requests = lazy("chalicelib.wallets.requests")
     serializers = lazy("chalicelib.wallets.serializers")
     wallet = lazy("chalicelib.wallets.wallet")
 
-LABEL = "balance"
 NO_BADGE = "no such badge"
 
 
@@ -46,21 +42,21 @@ class JournalOptions(Options):
 
 def open_wallet(request: Request, resources: Resources) -> Response:
     """Open a wallet for a user who has none."""
-    user = requests.WalletBody(request.body).user_id
-    opened = opening.open_wallet(resources.table, user, _now(resources))
+    user = serializers.WalletBody(request.body).user_id
+    opened = wallet.open_wallet(resources.table, user, _now(resources))
     return responses.json(serializers.balance(opened), change=Change(opened.wallet_id))
 
 
 def get_my_wallet(request: Request, resources: Resources) -> Response:
     """Return the caller's wallet."""
-    found = opening.of_user(resources.table, caller_of(request).user)
+    found = wallet.of_user(resources.table, caller_of(request).user)
     return responses.json(serializers.to_json(found))
 
 
 def change_wallet(request: Request, resources: Resources) -> Response:
     """Switch the badge of a wallet on or off."""
-    found, asked = _authorize(request, resources), requests.WalletChangeBody(request.body)
-    opening.publish(resources.table, found.wallet_id, is_public=asked.badge)
+    found, asked = _authorize(request, resources), serializers.WalletChangeBody(request.body)
+    wallet.publish(resources.table, found.wallet_id, is_public=asked.badge)
     change = Change(found.wallet_id, {"badge": found.is_public}, asked.given)
     return responses.json({"id": found.wallet_id, "badge": asked.badge}, change=change)
 
@@ -74,14 +70,14 @@ def list_transactions(request: Request, resources: Resources) -> Response:
     """Return the journal of a wallet, newest first, a page at a time."""
     wallet_id = _authorize(request, resources).wallet_id
     cursor = JournalOptions(request.query).cursor
-    page = journal.read(resources.table, wallet_id, cursor)
+    page = ledger.read_journal(resources.table, wallet_id, cursor)
     return responses.json(serializers.transactions(page, wallet_id, _now(resources)))
 
 
 def deposit_money(request: Request, resources: Resources) -> Response:
     """Deposit into a wallet, once for each nonce."""
     target = request.path_parameters["wallet_id"]
-    _post(requests.PostingBody(request.body).posting(target), resources)
+    _post(serializers.PostingBody(request.body).posting(target), resources)
     # The balance before is in the journal, and a read costs a unit.
     return responses.no_content(Change(target, {}))
 
@@ -91,7 +87,7 @@ def transfer_money(request: Request, resources: Resources) -> Response:
     source, target = (request.path_parameters[name] for name in ("wallet_id", "target_id"))
     if not caller_of(request).is_operator:
         _authorize(request, resources)
-    _post(requests.PostingBody(request.body).posting(target, source), resources)
+    _post(serializers.PostingBody(request.body).posting(target, source), resources)
     # Users move their own money, and the journal has who and what.
     return responses.no_content(None)
 
@@ -102,25 +98,27 @@ def get_wallet_badge(request: Request, resources: Resources) -> Response:
     A private wallet has the same badge as a wallet that does not exist.
     """
     look = Look(request.query)
-    found = opening.read(resources.table, request.path_parameters["wallet_id"])
+    found = wallet.read(resources.table, request.path_parameters["wallet_id"])
     if not found.is_public:
-        return respond(Badge.error(LABEL, NO_BADGE), request)
+        return respond(Badge.error(serializers.LABEL, NO_BADGE), request)
     return respond(serializers.badge(found, look), request)
 
 
 def _draw_failure(failure: Exception) -> Badge:
-    return Badge.error(LABEL, NO_BADGE if isinstance(failure, NotFoundError) else explain(failure))
+    return Badge.error(
+        serializers.LABEL, NO_BADGE if isinstance(failure, NotFoundError) else explain(failure)
+    )
 
 
 def _post(posting: wallet.Posting, resources: Resources) -> None:
     ledger.Ledger(resources.table, resources.clock).post(posting)
 
 
-def _authorize(request: Request, resources: Resources) -> opening.Wallet:
+def _authorize(request: Request, resources: Resources) -> wallet.Wallet:
     """Return the wallet if the token is valid for it. Users don't learn which others exist."""
     caller = caller_of(request)
     try:
-        found = opening.read(resources.table, request.path_parameters["wallet_id"])
+        found = wallet.read(resources.table, request.path_parameters["wallet_id"])
     except NotFoundError:
         if caller.is_operator:
             raise

@@ -1,8 +1,8 @@
-"""The items of a wallet in the table: the wallet, its user, its nonces and its journal.
+"""The wallets, and their items in the table: the wallet, its user, its nonces and its journal.
 
-A posting moves money, once for each nonce of the wallet that asks for it. The result is stored
-under the nonce forever. An applied posting is an entry in the journal of each of its wallets, for
-two days in the table, then in the archive.
+A user has one wallet. A posting moves money, once for each nonce of the wallet that asks for it.
+The result is stored under the nonce forever. An applied posting is an entry in the journal of each
+of its wallets, for two days in the table, then in the archive.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chalicelib import ulids
+from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailedError, Put, Update
 from chalicelib.units import Milliseconds
 
 PARTITION = "WALLET#"
@@ -25,6 +29,36 @@ MAX_BALANCE = 2**63 - 1
 """The largest amount and the largest balance, in millionths of the unit of currency."""
 HOT_SECONDS = 2 * 86_400
 """The time that an entry is kept in the table."""
+
+
+class PostingError(ClientError):
+    """A posting was not made, and nothing moved; the message says why."""
+
+
+class UnknownWalletError(NotFoundError, PostingError):
+    """There is no such wallet."""
+
+
+class HasWalletError(ClientError):
+    """The user has a wallet already."""
+
+    status = 409
+    code = "wallet_exists"
+
+    def __init__(self, wallet_id: str) -> None:
+        super().__init__(f"the user has a wallet: {wallet_id}")
+        self.wallet_id = wallet_id
+        self.details = {"id": wallet_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """A wallet as it is stored. `balance` is in millionths; a public wallet has a badge."""
+
+    wallet_id: str
+    user_id: str
+    balance: int
+    is_public: bool = False
 
 
 class PostingKind(StrEnum):
@@ -103,18 +137,16 @@ class Entry:
 
     def item(self, wallet_id: str) -> Item:
         """Return the item of the entry in the journal of one of its wallets."""
-        key, posting = entry(wallet_id, self.entry_id), self.posting
-        return {
-            "PK": key.pk,
-            "SK": key.sk,
-            "kind": str(posting.kind),
-            "nonce": posting.nonce,
-            "amount": posting.amount,
-            "to": posting.target,
-            "from": posting.source,
-            "at": self.at,
-            "ttl": self.at // 1000 + HOT_SECONDS,
-        }
+        posting = self.posting
+        return entry(wallet_id, self.entry_id).item(
+            kind=str(posting.kind),
+            nonce=posting.nonce,
+            amount=posting.amount,
+            to=posting.target,
+            at=self.at,
+            ttl=self.at // 1000 + HOT_SECONDS,
+            **{"from": posting.source},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +178,12 @@ class PostingResult:
     @property
     def item(self) -> Item:
         """Return the item of the nonce. It has no `ttl`, so TTL never removes it."""
-        key = nonce(self.entry.posting)
-        item: Item = {
-            "PK": key.pk,
-            "SK": key.sk,
-            "request": self.entry.posting.digest,
-            "entry": self.entry.entry_id,
-            "at": self.entry.at,
-            "outcome": str(self.outcome),
-        }
+        item = nonce(self.entry.posting).item(
+            request=self.entry.posting.digest,
+            entry=self.entry.entry_id,
+            at=self.entry.at,
+            outcome=str(self.outcome),
+        )
         return item if self.outcome is PostingOutcome.DONE else item | {"balance": self.balance}
 
 
@@ -176,3 +205,63 @@ def nonce(posting: Posting) -> Key:
 def entry(wallet_id: str, entry_id: str) -> Key:
     """Return the key of an entry in the journal of a wallet."""
     return Key(PARTITION + wallet_id, ENTRY + entry_id)
+
+
+def open_wallet(table: Table, user_id: str, now: Milliseconds) -> Wallet:
+    """Open a wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
+    wallet_id = ulids.new_ulid(now)
+    mark = owner(user_id).item(wallet=wallet_id)
+    made = wallet(wallet_id).item(user=user_id, balance=0, last="", created=now)
+    try:
+        table.write(Put(mark, condition=attr("SK").missing()), Put(made))
+    except ConditionFailedError as failed:
+        there = text(failed.items[0] or {}, "wallet")
+        # If the answer to an earlier try was lost, the stored wallet is this one.
+        if there != wallet_id:
+            raise HasWalletError(there) from None
+    return Wallet(wallet_id, user_id, 0)
+
+
+def read(table: Table, wallet_id: str) -> Wallet:
+    """Read a wallet. Raises `UnknownWalletError` and `StorageError`."""
+    check(wallet_id)
+    item = table.get(wallet(wallet_id))
+    if item is None:
+        raise UnknownWalletError(unknown(wallet_id))
+    return Wallet(
+        wallet_id, text(item, "user"), number(item, "balance"), bool(number(item, "public"))
+    )
+
+
+def of_user(table: Table, user_id: str) -> Wallet:
+    """Read the wallet of a user. Raises `UnknownWalletError` and `StorageError`."""
+    item = table.get(owner(user_id))
+    if item is None:
+        raise UnknownWalletError("the user has no wallet")
+    return read(table, text(item, "wallet"))
+
+
+def publish(table: Table, wallet_id: str, *, is_public: bool) -> None:
+    """Switch the badge of a wallet on or off. Raises `UnknownWalletError` and `StorageError`."""
+    check(wallet_id)
+    try:
+        table.write(
+            Update(
+                wallet(wallet_id),
+                values={"public": int(is_public)},
+                condition=attr("SK").exists(),
+            )
+        )
+    except ConditionFailedError:
+        raise UnknownWalletError(unknown(wallet_id)) from None
+
+
+def check(wallet_id: str) -> None:
+    """Raise `UnknownWalletError` unless a text has the form of an id: its key could be too long."""
+    if ID.fullmatch(wallet_id) is None:
+        raise UnknownWalletError(unknown(wallet_id))
+
+
+def unknown(wallet_id: str) -> str:
+    """Return the message about a wallet that does not exist."""
+    return f"there is no wallet {wallet_id[:30]}"

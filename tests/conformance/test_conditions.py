@@ -1,4 +1,4 @@
-"""Conditions over items: every `Table` agrees with `vumi.storage.conditions`."""
+"""Conditions over items: every `Table` agrees with `vumi.storage.table`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chalicelib.storage.conditions import Combination, Comparison, Condition, Pr
 from chalicelib.storage.items import Item, Key, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put
-from vumi.storage.conditions import holds
+from vumi.storage.table import holds
 
 KEY = Key("USER#a", "USER")
 NUMBERS = st.integers(-2, 2) | st.just(10**20)
@@ -25,9 +25,7 @@ ATTRIBUTES: dict[str, st.SearchStrategy[Value]] = {
 ITEMS = st.none() | st.fixed_dictionaries(
     {"PK": st.just(KEY.pk), "SK": st.just(KEY.sk)}, optional=ATTRIBUTES
 )
-EQUALITIES = st.builds(
-    Comparison, st.sampled_from([*ATTRIBUTES, "SK"]), st.sampled_from(["=", "<>"]), VALUES
-)
+EQUALITIES = st.builds(Comparison, st.sampled_from([*ATTRIBUTES, "SK"]), st.just("="), VALUES)
 ORDERS = st.sampled_from(["n", "m", "t"]).flatmap(
     lambda name: st.builds(
         Comparison, st.just(name), st.sampled_from(["<", "<=", ">", ">="]), ATTRIBUTES[name]

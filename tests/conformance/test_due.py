@@ -43,7 +43,7 @@ def test_pages_of_due_items_omit_and_repeat_none(table: Table) -> None:
 def test_pages_of_items_due_at_one_moment_omit_and_repeat_none(table: Table) -> None:
     """Each partition has two items. Sort keys are in the reverse order of partition keys."""
     stored = [Key(f"p{place // 2}", f"s{9 - place}") for place in range(8)]
-    table.write(*(Put({"PK": pk, "SK": sk, "batch": "one", "due": 5}) for pk, sk in stored))
+    table.write(*(Put(key.item(batch="one", due=5)) for key in stored))
     seen: list[Due] = []
     for _ in range(3):
         seen += table.query_due("one", limit=3, after=seen[-1] if seen else None)

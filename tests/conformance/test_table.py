@@ -17,7 +17,7 @@ KEY = Key("USER#a", "USER")
 
 
 def item(sk: str, pk: str = "USER#a", **attributes: Value) -> Item:
-    return {"PK": pk, "SK": sk, **attributes}
+    return Key(pk, sk).item(**attributes)
 
 
 def sort_keys(items: list[Item]) -> list[Value]:
@@ -31,12 +31,9 @@ def test_an_item_is_returned_as_it_was_put(table: Table) -> None:
     stored = item(
         "USER", text="x", empty="", number=-(10**30), list=["a", 1, []], map={"a": {"b": [2]}}
     )
+    assert table.get(KEY) is None
     table.write(Put(stored))
     assert table.get(KEY) == stored
-
-
-def test_a_key_without_an_item_returns_none(table: Table) -> None:
-    assert table.get(KEY) is None
 
 
 @pytest.mark.parametrize(
@@ -88,16 +85,16 @@ def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) ->
     [Key("", "s"), Key("p", ""), Key("p" * 2049, "s"), Key("p", "s" * 1025), Key("\ud800", "s")],
 )
 def test_a_key_that_no_engine_holds_is_refused(table: Table, key: Key) -> None:
-    for write in (Put({"PK": key.pk, "SK": key.sk}), Update(key, values={"a": 1}), Delete(key)):
+    for write in (Put(key.item()), Update(key, values={"a": 1}), Delete(key)):
         with pytest.raises(StorageRefusedError):
             table.write(write)
     with pytest.raises(StorageRefusedError):
-        table.put_all([{"PK": key.pk, "SK": key.sk}])
+        table.put_all([key.item()])
 
 
 def test_the_longest_keys_are_held(table: Table) -> None:
     key = Key("é" * 1024, "s" * 1024)
-    table.write(Put({"PK": key.pk, "SK": key.sk}))
+    table.write(Put(key.item()))
     assert table.get(key) is not None
 
 
@@ -177,6 +174,7 @@ def test_reads_continue_after_a_page_of_one_megabyte(table: Table) -> None:
 
 
 def test_put_all_stores_more_than_a_batch_and_replaces(table: Table) -> None:
+    table.put_all([])
     table.put_all([item("VIEW#00", ttl=1)])
     table.put_all([item(f"VIEW#{n:02}", ttl=2) for n in range(60)])
     found = table.query("USER#a", limit=100)
@@ -187,11 +185,6 @@ def test_of_two_items_with_one_key_the_later_stays(table: Table) -> None:
     table.put_all([item("USER", n=1), item("VIEW#1"), item("USER", n=2)])
     assert table.get(KEY) == item("USER", n=2)
     assert table.count("USER#a", limit=9) == 2
-
-
-def test_put_all_of_nothing_does_nothing(table: Table) -> None:
-    table.put_all([])
-    assert table.count("USER#a", limit=9) == 0
 
 
 # updates
@@ -261,9 +254,7 @@ CONDITIONS: dict[str, tuple[Condition, bool]] = {  # `test_conditions.py` genera
     "n = '5'": (attr("n") == "5", False),
     "exists zero": (attr("zero").exists(), True),
     "exists blank": (attr("blank").exists(), True),
-    "n <> '5'": (attr("n") != "5", True),
     "missing = 5": (attr("missing") == 5, False),
-    "missing <> 5": (attr("missing") != 5, True),
     "missing < 5": (attr("missing") < 5, False),
     "n > 'a'": (attr("n") > "a", False),
     "and": ((attr("n") == 5) & (attr("t") == "x"), False),

@@ -19,8 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from chalicelib.events.claims import Claims, Leases
-from chalicelib.events.event import DeliveryResult
+from chalicelib.events.event import Claims, DeliveryResult, Leases
 from chalicelib.storage.ports import Table
 from simulation.aws_table import moto_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld

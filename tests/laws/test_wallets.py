@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import MAX_BALANCE, Posting, PostingResult, nonce
 from simulation.aws_table import moto_table
@@ -173,7 +173,7 @@ def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
     The clocks of three processes differ by 100 s. Meanwhile two readers go from page to page.
     """
     with sqlite_table(tmp_path) as table:
-        ids = [opening.open_wallet(table, user, 0).wallet_id for user in USERS]
+        ids = [wallets.open_wallet(table, user, 0).wallet_id for user in USERS]
         micros, random = count(), Random(1)  # noqa: S311  the same every time
         ledgers = [
             Ledger(table, lambda ahead=ahead: START + ahead + next(micros) / 1e6)  # type: ignore[misc]

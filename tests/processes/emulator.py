@@ -6,11 +6,10 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from chalicelib.units import to_milliseconds
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from simulation import aws_events as events
+from simulation import proxies
 from simulation.environment import ROOT, free_port
 from simulation.server_process import request
 from tests.processes.programs import PATIENCE_SECONDS, succeed, until
@@ -161,21 +161,12 @@ def running(folder: Path) -> Iterator[Emulator]:
         yield Emulator(endpoint, _copy(folder / "project"))
 
 
-@contextmanager
 def started(
     command: Sequence[str | Path], folder: Path, url: str, **settings: str
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Run a program in a folder, which answers at a URL on entry; stop it at the end."""
-    with (folder / f"{Path(command[0]).name}.log").open("w") as log:
-        process = subprocess.Popen(  # noqa: S603  our own words
-            command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log
-        )
-    try:
-        until(lambda: _answers(url), f"{command[0]} answers")
-        yield
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
+    (_, port), _ = _split(url)
+    return proxies.started(command, folder, port, settings, lambda: _answers(url))
 
 
 def _answers(url: str) -> bool:

@@ -24,10 +24,10 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.counting import keys
 from chalicelib.counting.bans import TimedBans
 from chalicelib.counting.view import View, ViewMessages
+from chalicelib.events import sender
 from chalicelib.events.event import message
+from chalicelib.events.sender import sender_of
 from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.events.webhooks import signing
-from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.messages import Caller, Role
 from chalicelib.settings import Settings
 from simulation import aws_events as events
@@ -60,7 +60,7 @@ BUCKET = "vu-mi-archive"
 NOBODY_LISTENS = "https://127.0.0.1:9/"
 """The port of the discard protocol, which no machine serves any more."""
 SETTINGS = Settings(
-    webhook_secrets=(signing.new_secret(),),
+    webhook_secrets=(sender.new_secret(),),
     webhook_allow="127.0.0.0/8",
     event_queues={"orders": "its URL, once it has one"},
     retry_seconds=(5,),

@@ -83,7 +83,8 @@ def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
         query["logo"] = OWN_LOGO
     if query and "ts" in query:
         query["ts"] = _past_time(query["ts"])
-    if query and "from" in query and _is_amount_of_days(query.get("days")):
+    days = str((query or {}).get("days"))
+    if query and "from" in query and days.isdecimal() and 1 <= int(days) <= MAX_DAYS:
         del query["days"]  # a history has days or a first day
 
 
@@ -193,23 +194,14 @@ def filter_query(_context: Any, query: Mapping[str, Any] | None) -> bool:
     No schema can express this. Empty texts are left out, because most parameters treat them as
     missing.
     """
-    values = [query[name] for name in query] if query else []
-    if any(one in EMPTY for value in values for one in _listed(value)):
+    given = query or {}
+    values = [value if isinstance(value, list) else [value] for value in given.values()]
+    if any(one in EMPTY for value in values for one in value):
         return False
-    return _has_valid_days(query or {}) and _has_valid_dates(query or {})
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _has_valid_days(query: Mapping[str, Any]) -> bool:
-    days = str(query.get("days", ""))
-    return not (query.get("by") == "hour" and days.isdecimal() and int(days) > MAX_DAYS_BY_HOUR)
-
-
-def _is_amount_of_days(given: Any) -> bool:
-    return str(given).isdecimal() and 1 <= int(given) <= MAX_DAYS
+    days = str(given.get("days", ""))
+    if given.get("by") == "hour" and days.isdecimal() and int(days) > MAX_DAYS_BY_HOUR:
+        return False
+    return _has_valid_dates(given)
 
 
 def _has_valid_dates(query: Mapping[str, Any]) -> bool:

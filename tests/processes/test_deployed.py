@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from chalicelib.http import tokens
 from simulation import aws_events as events
 from simulation.environment import ROOT
@@ -68,7 +68,7 @@ def test_the_one_stack_counts_stores_and_folds_a_view(
         "ApiTokenDigests": tokens.digest(TOKEN),
         "EventQueues": f"orders={queue}",
         "EventQueueArns": "arn:aws:sqs:us-east-1:000000000000:orders",
-        "WebhookSecrets": signing.new_secret(),
+        "WebhookSecrets": sender.new_secret(),
         "WebhookAllow": "127.0.0.0/8",
         "RetrySeconds": "1",
     }

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from chalicelib.events.webhooks import signing
+from chalicelib.events import sender
 from tests.processes.hosts import Host, hosting
 from tests.processes.programs import PATIENCE_SECONDS, until
 from tests.processes.server import TOKEN, WITH_TOKEN, Server, running, start
 
 EVENTS = "/api/v1/events"
-SECRET = signing.new_secret()
+SECRET = sender.new_secret()
 SETTINGS = WITH_TOKEN | {
     "CLIENT_CLAIMS_PER_MINUTE": "0",
     "WEBHOOK_ALLOW": "127.0.0.0/8",

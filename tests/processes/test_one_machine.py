@@ -19,7 +19,7 @@ import pytest
 from simulation.server_process import Process
 from tests.processes.programs import until
 from tests.processes.server import Server, run, running, start
-from vumi import webhook_secret
+from vumi.folder import SECRETS
 from vumi.storage.database import FILE
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
@@ -197,4 +197,4 @@ def test_a_first_start_that_fails_names_the_setting_in_one_line_and_stores_no_to
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("Error: ")
     assert says in err
-    assert not (tmp_path / webhook_secret.FILE).exists()
+    assert not (tmp_path / SECRETS).exists()

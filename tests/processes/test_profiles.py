@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from simulation.environment import ROOT
-from tests.loopback import Answer, SilentHandler, answering
+from simulation.loopback import Answer, SilentHandler, answering
 from tests.processes.programs import PATIENCE_SECONDS
 
 LATER = "2099-01-01T00:00:00Z"
@@ -109,9 +109,3 @@ def test_a_command_takes_the_role_of_a_profile_once(aws: Aws, home: Path) -> Non
         ("DescribeStacks", "AKIDOFROLE"),
         ("Query", "AKIDOFROLE"),
     ]
-
-
-def test_an_error_of_a_profile_is_reported_in_one_line(aws: Aws, home: Path) -> None:
-    finished = run(home, aws, "unknown")
-    assert finished.returncode == 1
-    assert finished.stderr == "Error: The config profile (unknown) could not be found\n"

@@ -12,7 +12,7 @@ from chalicelib import VERSION
 from deploy import bytecode, release
 from deploy.package import PackagingError, run
 from simulation.environment import ROOT
-from tests.processes.offline_pip import WHEELS
+from tests.processes.programs import WHEELS
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from chalicelib.aws import get_views
 from chalicelib.aws.chalice_routes import CACHED_SECONDS
 from chalicelib.counting import windows
 from chalicelib.counting.count_at_once import AT_ONCE
-from chalicelib.events import claims, sweep
+from chalicelib.events import event, sweep
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Settings
 from chalicelib.wallets import archive as archive_module
@@ -353,7 +353,7 @@ def test_a_message_of_an_event_that_fails_ten_times_becomes_a_dead_letter(
     }
     assert properties["VisibilityTimeout"] * 10 > sweep.RESCUE_SECONDS
     if queue == "DeliveryQueue":
-        assert properties["VisibilityTimeout"] > claims.LEASE_SECONDS
+        assert properties["VisibilityTimeout"] > event.LEASE_SECONDS
 
 
 # ---- stacks without a feature, or with a domain

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.events.webhooks.signing import Signer, new_secret
+from chalicelib.events.sender import Signer, new_secret
 from simulation.environment import ROOT
 from simulation.server_process import request
 from tests.processes.programs import PATIENCE_SECONDS, until

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.events.webhooks import signing
-from chalicelib.events.webhooks.sender import sender_of
+from chalicelib.events import sender
+from chalicelib.events.sender import sender_of
 from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Feature, Settings, SettingsError, required
 
@@ -163,7 +163,7 @@ def test_a_queue_listed_twice_is_refused() -> None:
 
 
 def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_made() -> None:
-    secret = signing.new_secret()
+    secret = sender.new_secret()
     assert sender_of(Settings()) is None
     made = sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.0/8"))
     assert made is not None

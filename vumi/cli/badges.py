@@ -1,32 +1,87 @@
-"""The commands for one badge: show, set, freeze, reset, rename, delete, claim and release."""
+"""The commands for one badge, and for bans. They need no secret, and the badge needs no owner."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 
 import click
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.counting import badge_count
-from chalicelib.owners import changing, claiming, deleting, finding, removing
+from chalicelib.counting import bans as stored
+from chalicelib.counting.bans import Ban
+from chalicelib.counting.summary import read
+from chalicelib.history import history
+from chalicelib.history.buckets import Span
+from chalicelib.owners import changing, claiming, finding, removing
+from chalicelib.owners.bans import find as find_ban
+from chalicelib.owners.bans import parse_reason, to_json
 from chalicelib.owners.changing import BadgeChange
+from chalicelib.owners.finding import OwnedBadge
 from chalicelib.settings import DIGEST
-from vumi.cli.options import (
-    BADGE_ID,
-    Parsed,
-    confirm,
-    dry_run,
-    examples,
-    on_installation,
-    yes,
-)
-from vumi.cli.output import as_json, log_change, print_fields, print_result
-from vumi.errors import plural
-from vumi.operate.admin import badge as badges
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailedError
+from chalicelib.units import Seconds, to_iso8601, to_milliseconds
+from vumi.cli.options import BADGE_ID, Parsed, confirm, dry_run, examples, on_installation, yes
+from vumi.cli.output import as_json, log_change, print_fields, print_objects, print_result
+from vumi.errors import ReportedError, plural
 from vumi.operate.admin.installation import Installation
+
+MONTH_DAYS = 31
+
+
+def find(table: Table, badge_id: str) -> OwnedBadge:
+    """Return a badge by any of its names; visitors may have made a deleted one again.
+
+    Raises `ReportedError` and `StorageError`.
+    """
+    owned = finding.look_up(table, badge_id)
+    count = badge_count.read(table, owned.badge_id)
+    if count.is_new or (owned.deleted and not count.shown):
+        raise ReportedError(
+            f"there is no badge {badge_id}: nobody has visited, imported or claimed it"
+        )
+    return owned
+
+
+def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
+    """Return the badge, which may be changed: one that was deleted is a badge without an owner now.
+
+    Raises `StorageError`.
+    """
+
+    def write() -> OwnedBadge:
+        found = finding.look_up(table, owned.badge_id)
+        if found.deleted:
+            table.write(read(table, owned.badge_id).update(now, {}, remove=("deleted",)))
+            raise ConditionFailedError({})  # another request may have deleted it again
+        return found
+
+    return finding.write_again(owned.badge_id, write) if owned.deleted else owned
+
+
+def report(table: Table, badge_id: str, now: Seconds) -> dict[str, object]:
+    """Return a badge with all that is set. Raises `ReportedError` and `StorageError`.
+
+    `count` is the number that it shows, and `today` and `month` are the views of the current day
+    and month, in UTC. `claimed` and `reset` are times in ISO 8601, or None.
+    """
+    owned = find(table, badge_id)
+    count = badge_count.read(table, owned.badge_id)
+    *_, today = days = history.read(table, owned.badge_id, Span(MONTH_DAYS), now).buckets
+    return {
+        "id": owned.names[-1],
+        "names": sorted({*owned.names}),
+        "count": count.shown,
+        "base": count.summary.base,
+        "today": today.views,
+        "month": sum(day.views for day in days if day.start.month == today.start.month),
+        "frozen": count.summary.frozen,
+        "claimed": to_iso8601(owned.created * 1000) if owned.is_claimed else None,
+        "reset": to_iso8601(count.summary.reset) if count.summary.reset else None,
+    }
 
 
 def _parse_digest(text: str) -> str:
@@ -47,8 +102,7 @@ some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=
 @on_installation
 def show(installation: Installation, badge_id: str) -> None:
     """Show a badge: its count, its names and all that is set."""
-    found = badges.report(installation.table, badge_id, installation.view_clock())
-    print_fields(asdict(found))
+    print_fields(report(installation.table, badge_id, installation.view_clock()))
 
 
 @click.command(
@@ -80,7 +134,7 @@ def set_(installation: Installation, badge_id: str, base: int) -> None:
 def freeze(installation: Installation, badge_ids: Sequence[str], *, off: bool) -> None:
     """Freeze badges: they show their counts and take no views."""
     for badge_id in badge_ids:
-        owned = badges.find(installation.table, badge_id)
+        owned = find(installation.table, badge_id)
         _change(installation, owned, BadgeChange(frozen=not off))
         click.echo(f"{badge_id} {'takes views again' if off else 'is frozen'}.")
 
@@ -94,7 +148,7 @@ def reset(
     installation: Installation, badge_ids: Sequence[str], *, yes: bool, dry_run: bool
 ) -> None:
     """Set the counts of badges to 0 and remove their history. This can't be undone."""
-    found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
+    found = [find(installation.table, badge_id) for badge_id in badge_ids]
     _announce(
         installation, badge_ids, "lose their views, base and history, and keep GitHub's numbers"
     )
@@ -125,7 +179,7 @@ def remove_views(
         hours = removing.Hours(first, until)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
-    owned = badges.find(installation.table, badge_id)
+    owned = find(installation.table, badge_id)
     _announce(installation, [badge_id], "lose the views of these hours")
     confirm(yes=yes)
     windows, now = installation.counting.windows, installation.view_clock()
@@ -145,7 +199,7 @@ def rename(installation: Installation, badge_id: str, new_id: str) -> None:
 
     Its earlier names show the same count.
     """
-    owned = badges.find(installation.table, badge_id)
+    owned = find(installation.table, badge_id)
     _change(installation, owned, BadgeChange(name=new_id))
     click.echo(f"{badge_id} is {new_id} now; both names show the same count.")
 
@@ -159,16 +213,16 @@ def delete(
     installation: Installation, badge_ids: Sequence[str], *, yes: bool, dry_run: bool
 ) -> None:
     """Remove badges with all they have. This can't be undone."""
-    found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
+    found = [find(installation.table, badge_id) for badge_id in badge_ids]
     _announce(installation, badge_ids, "are removed, with their history, names and owners")
     if dry_run or not confirm(yes=yes):
         return
     retention = installation.settings.retention_seconds
     for owned in found:
         now = installation.view_clock()
-        opened = badges.reopen(installation.table, owned, now)
+        opened = reopen(installation.table, owned, now)
         before = finding.describe_for_log(installation.table, opened)
-        deleting.delete(installation.table, opened, now, retention)
+        changing.delete(installation.table, opened, now, retention)
         log_change(owned.names[-1], before)
     click.echo(f"deleted: {', '.join(badge_ids)}")
 
@@ -196,10 +250,10 @@ def claim(installation: Installation, badge_id: str, digest: str) -> None:
     An earlier secret of the badge is void. The badge may be new.
     """
     before = _describe(installation, badge_id)
-    claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
+    own = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
     log_change(badge_id, before)
-    secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
-    fields = {"id": badge_id, "secret": claimed.secret or None}
+    secret = f"; its secret, shown only once: {own}" if own else ""
+    fields = {"id": badge_id, "secret": own or None}
     print_result(f"{badge_id} has a new owner{secret}", fields)
 
 
@@ -217,7 +271,7 @@ def release(installation: Installation, badge_ids: Sequence[str]) -> None:
 
 def _change(installation: Installation, owned: finding.OwnedBadge, wanted: BadgeChange) -> None:
     now = installation.view_clock()
-    opened = badges.reopen(installation.table, owned, now)
+    opened = reopen(installation.table, owned, now)
     before = finding.describe_for_log(installation.table, opened)
     changing.change(installation.table, opened, wanted, now)
     log_change(owned.names[-1], before)
@@ -233,3 +287,55 @@ def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -
     for badge_id in badge_ids:
         click.echo(f"{badge_id} shows {badge_count.read(installation.table, badge_id).shown:,}")
     click.echo(f"These badges {loss}.")
+
+
+pattern_argument = click.argument("pattern", metavar="PATTERN", type=BADGE_ID)
+
+
+@click.command(
+    epilog=examples(
+        "vumi ban spammer/page --reason spam",
+        "vumi ban 'spammer/*' --reason spam",
+        "vumi ban 'spammer/*' --stack vu-mi-prod",
+    )
+)
+@pattern_argument
+@click.option(
+    "--reason",
+    type=Parsed("reason", parse_reason),
+    metavar="TEXT",
+    default="",
+    help="The reason, for operators alone.",
+)
+@on_installation
+def ban(installation: Installation, pattern: str, reason: str) -> None:
+    """Ban ids: they are neither counted nor shown.
+
+    In a pattern, * stands for any characters. The numbers stay, and unban shows them again. A ban
+    holds from the next request on, on AWS within a minute.
+    """
+    before = find_ban(installation.table, pattern)
+    now = to_milliseconds(installation.clock())
+    stored.put(installation.table, Ban(pattern, reason, "vumi ban", now))
+    log_change(pattern, before)
+    click.echo(f"{pattern} is banned.")
+
+
+@click.command(epilog=examples("vumi bans", "vumi bans --json"))
+@as_json
+@on_installation
+def bans(installation: Installation) -> None:
+    """List all bans."""
+    print_objects(map(to_json, stored.read_all(installation.table)))
+
+
+@click.command(epilog=examples("vumi unban 'spammer/*'"))
+@pattern_argument
+@on_installation
+def unban(installation: Installation, pattern: str) -> None:
+    """Lift a ban, so that ids count again and show their numbers."""
+    before = find_ban(installation.table, pattern)
+    if not stored.lift(installation.table, pattern):
+        raise ReportedError(f"no ban has the pattern {pattern}; vumi bans lists all")
+    log_change(pattern, before)
+    click.echo(f"{pattern} is not banned any more.")

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from chalicelib.outgoing.http_client import HttpClient
 from chalicelib.outgoing.urls import Allowed
-from chalicelib.storage.errors import StorageError
-from vumi.cli.options import (
-    BADGE_ID,
-    Invocation,
-    confirm,
-    dry_run,
-    examples,
-    on_installation,
-    yes,
-)
-from vumi.cli.output import as_json, log_change, print_json, print_result, wants_json
-from vumi.cli.progress import Progress, progress
+from vumi.cli.options import BADGE_ID, Invocation, confirm, dry_run, examples, on_installation, yes
+from vumi.cli.output import as_json, log_change, print_json, print_result, until_stopped, wants_json
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin import counts_file, other_counters
-from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import Import, ImportOutcome, ImportResult
+from vumi.operate.admin import counts, other_counters
+from vumi.operate.admin.counts import Import, ImportedCount, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.other_counters import Client, NotReadError
 from vumi.operate.exchange import files
@@ -40,14 +28,6 @@ REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
 """Outcomes that are reported for each line, so that the operator can decide."""
 
 CHANGES = {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}
-
-
-class InterruptedImportError(ReportedError):
-    """An import was interrupted. The message says how to continue."""
-
-
-class KeptError(ReportedError):
-    """Something was not imported, because it is here with other content."""
 
 
 def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
@@ -151,7 +131,7 @@ def import_(  # noqa: PLR0913  its options
         raise click.UsageError("give a FILE, or names with --from, or --leancloud FILE --site ID")
     if leancloud:
         with files.open_input(leancloud) as opened:
-            rows = counts_file.read_leancloud(leancloud, opened, site)
+            rows = counts.read_leancloud(leancloud, opened, site)
         run(rows, job)
         return
     if service:
@@ -171,15 +151,15 @@ def import_(  # noqa: PLR0913  its options
     _import_file(sources[0], Restore(installation, dry_run, tokens), job)
 
 
-def _import_file(file: str, whole: Restore, counts: Import) -> None:
+def _import_file(file: str, whole: Restore, job: Import) -> None:
     with files.open_input(file) as opened:
         if files.is_export(opened):
-            if counts.replace:
+            if job.replace:
                 raise click.UsageError("--replace is for counts; of an export, nothing is replaced")
             restore(files.read(file, opened), whole)
             return
-        rows = counts_file.read(file, opened)
-    run(rows, counts)
+        rows = counts.read(file, opened)
+    run(rows, job)
 
 
 def name_badges(service: str, pages: Sequence[str], badge_id: str | None) -> dict[str, str]:
@@ -229,13 +209,10 @@ def _say(text: str) -> None:
 
 
 def restore(file: ExportFile, job: Restore) -> None:
-    """Import an export and print a report.
-
-    Raises `InterruptedImportError`, `RestoreError`, and `KeptError` if something was not imported.
-    """
+    """Import an export and print a report. Raises `ReportedError` if not all was imported."""
     outcomes: Counter[tuple[str, RestoreOutcome]] = Counter()
     kept = 0
-    with _until_interrupted(file.count, "lines") as line:
+    with until_stopped(f"importing {file.count:,} lines") as line:
         for result in job.run(file):
             outcomes[result.kind, result.outcome] += 1
             kept += result.outcome is RestoreOutcome.KEPT
@@ -248,35 +225,29 @@ def restore(file: ExportFile, job: Restore) -> None:
     if not job.dry_run:
         log_change(file.name)
     _report_dry_run(job)
-    for (kind, outcome), count in sorted(outcomes.items(), key=_order):
-        numbers = {"kind": kind, outcome.name.lower(): count}
-        print_result(f"{kind}: {count:,} {outcome.value}", numbers)
+    for (kind, outcome), count in sorted(outcomes.items()):
+        print_result(f"{kind}: {count:,} {outcome}", {"kind": kind, outcome.name.lower(): count})
     if kept:
-        raise KeptError(
+        raise ReportedError(
             f"{plural(kept, 'group')} not imported, and what is here stays: to have all of the"
             " export, import it into a new installation"
         )
 
 
-def _order(counted: tuple[tuple[str, RestoreOutcome], int]) -> tuple[str, str]:
-    (kind, outcome), _ = counted
-    return kind, outcome.value
-
-
 def run(rows: Sequence[ImportedCount], job: Import) -> None:
     """Import counts and print a report, with each badge that had another base.
 
-    Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
+    Raises `ReportedError` if it is interrupted or the storage fails for a minute.
     """
     outcomes: Counter[ImportOutcome] = Counter()
-    with _until_interrupted(len(rows), "badges") as line:
+    with until_stopped(f"importing {plural(len(rows), 'badge')}") as line:
         for result in line.count(job.run(rows)):
             outcomes[result.outcome] += 1
             if not job.dry_run and result.outcome in CHANGES:
                 log_change(result.row.badge_id, {"base": result.before})
             if result.outcome in REPORTED_OUTCOMES:
                 line.hide()
-                print_result(_describe(result), result.to_json())
+                _report(result)
     _report_dry_run(job)
     if wants_json():
         print_json({one.value: outcomes[one] for one in ImportOutcome})
@@ -285,30 +256,15 @@ def run(rows: Sequence[ImportedCount], job: Import) -> None:
         click.echo(f"{outcomes[outcome]:,} {outcome.value}")
 
 
-def _describe(result: ImportResult) -> str:
+def _report(result: ImportResult) -> None:
+    badge_id, count, outcome = result.row.badge_id, result.row.count, result.outcome.value
     was = "is" if result.outcome is ImportOutcome.KEPT else "was"
-    badge = f"{result.row.badge_id} {result.outcome.value}"
-    base = f"its base {was} {result.before:,}"
-    return f"{badge}: {base}, and the import has {result.row.count:,}"
+    print_result(
+        f"{badge_id} {outcome}: its base {was} {result.before:,}, and the import has {count:,}",
+        {"id": badge_id, "outcome": outcome, "before": result.before, "count": count},
+    )
 
 
 def _report_dry_run(job: Import | Restore) -> None:
     if job.dry_run and not wants_json():
         click.echo("dry run: nothing was changed; without --dry-run:")
-
-
-@contextmanager
-def _until_interrupted(length: int, label: str) -> Iterator[Progress]:
-    """Show how far an import is, on a terminal alone.
-
-    Raises `InterruptedImportError` if the block fails or is interrupted.
-    """
-    with progress(f"importing {length:,} {label}") as line:
-        try:
-            yield line
-        except (StorageError, KeyboardInterrupt) as error:
-            reason = str(error) or "it was interrupted"
-            raise InterruptedImportError(
-                f"the import stopped after {line.done:,} of {length:,} {label}: {reason}; run it"
-                " again to import the rest"
-            ) from error

@@ -16,8 +16,7 @@ from chalicelib.counting import ids
 from chalicelib.lazy import lazy
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
-from vumi.given_settings import GivenSettings
-from vumi.settings import StandaloneSettings
+from vumi.settings import GivenSettings, StandaloneSettings
 
 if TYPE_CHECKING:
     from vumi.operate.admin.installation import Installation

@@ -1,4 +1,4 @@
-"""The output of commands: tables for people, and lines of JSON for programs.
+"""The output of commands: tables for people, lines of JSON for programs, and progress.
 
 A terminal has colours and symbols. `click.echo` removes the colours from what goes to a pipe, and
 with NO_COLOR from everything.
@@ -9,20 +9,26 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from io import StringIO
-from typing import TextIO
+from threading import Event, Thread
+from typing import TextIO, TypeVar
 
 import click
 
 from chalicelib import telemetry
+from chalicelib.storage.errors import StorageError
+from chalicelib.units import WholeSeconds
+from vumi.errors import ReportedError
 
 Cell = str | int | None
 
 JSON = "vumi.json"
 """Where the context of a command has whether it prints JSON."""
 MARKS = {"ok": ("✓", "green"), "wrong": ("✗", "red"), "note": ("!", "yellow")}
-"""The symbol and the colour of each `vumi.operate.check.report.FindingKind`."""
+"""The symbol and the colour of each `vumi.operate.check.items.FindingKind`."""
 
 
 def _keep_choice(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
@@ -143,11 +149,6 @@ def strong(text: str) -> str:
     return click.style(text, bold=True)
 
 
-def good(text: str) -> str:
-    """Return a text that says that all is well."""
-    return click.style(text, fg="green")
-
-
 def mark(kind: str, stream: TextIO) -> str:
     """Return what a finding begins with: its symbol on a terminal, or its kind in a pipe."""
     if not (stream.isatty() and stream.encoding.lower() == "utf-8"):
@@ -163,3 +164,73 @@ def show_error(error: click.ClickException, *, color: bool | None) -> None:
     red = click.style("Error:", fg="red", bold=True)
     text = re.sub("^Error:", red, written.getvalue(), count=1, flags=re.MULTILINE)
     click.echo(text, err=True, nl=False, color=color)
+
+
+Counted = TypeVar("Counted")
+
+FIRST_SECONDS: WholeSeconds = 2
+"""A command that takes less shows no line."""
+CLEAR_LINE = "\r\x1b[K"
+
+
+@dataclass
+class Progress:
+    """What a command does, and how much it has done."""
+
+    doing: str
+    stream: TextIO
+    done: int = 0
+    shown: bool = field(default=False, init=False)
+
+    def count(self, items: Iterable[Counted]) -> Iterator[Counted]:
+        """Yield the items and count them."""
+        for item in items:
+            yield item
+            self.done += 1
+
+    def run(self, is_over: Callable[[float], bool]) -> None:
+        """Draw the line of a terminal every second until `is_over`, which waits, returns true."""
+        seconds = 0
+        while not is_over(1.0):
+            seconds += 1
+            if seconds >= FIRST_SECONDS and self.stream.isatty():
+                done = f", {self.done:,} so far" if self.done else ""
+                self._write(f"{CLEAR_LINE}{self.doing} ({seconds} s{done})")
+                self.shown = True
+
+    def hide(self) -> None:
+        """Remove the line, so that a message can be printed."""
+        if self.shown:
+            self._write(CLEAR_LINE)
+            self.shown = False
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Progress]:
+    """Show a line while the block runs, on a terminal alone."""
+    line, over = Progress(doing, sys.stderr), Event()
+    thread = Thread(target=line.run, args=(over.wait,), daemon=True)
+    thread.start()
+    try:
+        yield line
+    finally:
+        over.set()
+        thread.join()
+        line.hide()
+
+
+@contextmanager
+def until_stopped(doing: str) -> Iterator[Progress]:
+    """Show a line while the block runs; raise `ReportedError` if it fails or is interrupted."""
+    with progress(doing) as line:
+        try:
+            yield line
+        except (StorageError, KeyboardInterrupt) as error:
+            raise ReportedError(
+                f"{doing} stopped after {line.done:,}: {str(error) or 'it was interrupted'}; run it"
+                " again for the rest"
+            ) from error

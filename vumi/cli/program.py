@@ -22,15 +22,14 @@ from chalicelib.units import Seconds
 from vumi.cli import output
 from vumi.cli.options import Invocation, setting
 from vumi.errors import ReportedError
-from vumi.given_settings import SETTINGS
+from vumi.settings import SETTINGS
 from vumi.storage.private_files import UMASK
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Serve": {
         "serve": "serve:serve",
-        "init": "init:init",
-        "settings": "settings:settings",
-        "completion": "completion:completion",
+        "init": "setup:init",
+        "settings": "setup:settings",
     },
     "Badges": {
         "list": "listing:list_",
@@ -41,27 +40,27 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "reset": "badges:reset",
         "remove-views": "badges:remove_views",
         "traffic": "traffic:traffic",
-        "prune": "prune:prune",
+        "prune": "listing:prune",
         "rename": "badges:rename",
         "delete": "badges:delete",
         "claim": "badges:claim",
         "release": "badges:release",
     },
-    "Bans": {"ban": "bans:ban", "bans": "bans:bans", "unban": "bans:unban"},
+    "Bans": {"ban": "badges:ban", "bans": "badges:bans", "unban": "badges:unban"},
     "Data": {
-        "check": "check:check",
-        "backup": "backup:backup",
-        "restore": "backup:restore",
-        "export": "export:export",
+        "check": "data:check",
+        "backup": "data:backup",
+        "restore": "data:restore",
+        "export": "data:export",
         "import": "importing:import_",
     },
-    "Tokens": {"token": "token:token"},
+    "Tokens": {"token": "setup:token"},
     "Events and wallets": {
-        "receive": "receive:receive",
-        "redrive-events": "redrive:redrive_events",
+        "receive": "queues:receive",
+        "redrive-events": "queues:redrive_events",
         "statement": "statement:statement",
     },
-    "AWS": {"fold": "fold:fold", "redrive": "redrive:redrive"},
+    "AWS": {"fold": "queues:fold", "redrive": "queues:redrive"},
 }
 """The commands of each group of the help, with their module here and the object in it."""
 COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}

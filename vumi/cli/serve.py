@@ -48,10 +48,6 @@ COUNTED_BADGES = 10_000
 """The greeting counts no more, because 10,000 take 40 ms."""
 
 
-class NotServedError(ReportedError):
-    """The server can't start or go on. The message says why."""
-
-
 @click.command(epilog=examples("vumi serve", "vumi serve --port 9000 --data /var/lib/vu-mi"))
 @setting("HOST", "ADDRESS", "Listen on this address, or on a Unix socket (unix:PATH)")
 @setting("PORT", "NUMBER", "Listen on this port")
@@ -63,9 +59,9 @@ def serve(invocation: Invocation) -> None:
     try:
         _serve(invocation, settings)
     except StorageError as error:
-        raise NotServedError(f"the file in {settings.folder}/ can't be opened: {error}") from error
+        raise ReportedError(f"the file in {settings.folder}/ can't be opened: {error}") from error
     except OSError as error:
-        raise NotServedError(_explain(error, settings)) from error
+        raise ReportedError(_explain(error, settings)) from error
 
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
@@ -100,7 +96,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
             crowds,
-            monitoring.commits.add,
+            monitoring.requests.add_commit,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
         application = Application(

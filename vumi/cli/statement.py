@@ -19,8 +19,7 @@ import click
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from chalicelib.wallets.ledger import unknown
-from chalicelib.wallets.wallet import ID, PARTITION, Entry
+from chalicelib.wallets.wallet import ID, PARTITION, Entry, unknown
 from vumi.cli.options import Parsed, examples, on_installation
 from vumi.cli.output import as_json, print_json, wants_json
 from vumi.errors import ReportedError
@@ -28,19 +27,6 @@ from vumi.journals import first_day, read_wallet
 from vumi.operate.admin.installation import Installation
 
 HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
-
-
-class StatementError(ReportedError):
-    """There is no statement. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatementLine:
-    """An entry, the change of the balance by it, and the balance after it."""
-
-    entry: Entry
-    change: int
-    balance: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +38,8 @@ class Statement:
     last: str
     _entries: sqlite3.Connection
 
-    def lines(self) -> Iterator[StatementLine]:
-        """Yield the entries in the order in which they were posted."""
+    def lines(self) -> Iterator[tuple[Entry, int, int]]:
+        """Yield the entries in their order, each with its change of the balance and the new one."""
         balance = 0
         rows = self._entries.execute(
             "SELECT item FROM entries WHERE id <= ? ORDER BY id", (self.last,)
@@ -63,20 +49,20 @@ class Statement:
             amount = entry.posting.amount
             change = -amount if entry.posting.source == self.wallet_id else amount
             balance += change
-            yield StatementLine(entry, change, balance)
+            yield entry, change, balance
 
 
 @contextmanager
 def open_statement(installation: Installation, wallet_id: str) -> Iterator[Statement]:
     """Collect the journal of a wallet.
 
-    Raises `StatementError`, `StorageError` and `vumi.journals.UnreadableObjectError`.
+    Raises `ReportedError`, `StorageError` and `vumi.journals.UnreadableObjectError`.
 
     An entry moves from the table over the change log to the archive. They are read in this order,
     so each entry is found in one of them.
     """
     if ID.fullmatch(wallet_id) is None:
-        raise StatementError(unknown(wallet_id))
+        raise ReportedError(unknown(wallet_id))
     with closing(sqlite3.connect("", isolation_level=None)) as entries:
         entries.execute("CREATE TABLE entries (id TEXT PRIMARY KEY, item TEXT) WITHOUT ROWID")
         entries.execute("BEGIN")
@@ -87,7 +73,7 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
 
         wallet = read_wallet(installation.table, wallet_id, add)
         if wallet is None:
-            raise StatementError(unknown(wallet_id))
+            raise ReportedError(unknown(wallet_id))
         for item in _read_older(installation, wallet):
             add(item)
         yield Statement(wallet_id, number(wallet, "balance"), text(wallet, "last"), entries)
@@ -100,12 +86,6 @@ def _read_older(installation: Installation, wallet: Item) -> Iterator[Item]:
     objects = installation.archived(first_day(wallet))
     found = chain.from_iterable(one.entries(wallet_id) for one in objects)
     yield from (entry.item for entry in found if entry.wallet_id == wallet_id)
-
-
-class WrongJournalError(StatementError):
-    """A balance differs from its journal."""
-
-    status = 3
 
 
 def _parse_bound(value: str) -> Milliseconds:
@@ -145,39 +125,39 @@ def statement(
         if not wants_json():
             click.echo(HEADER)
         found = 0
-        for line in opened.lines():
-            found = line.balance
-            if since <= line.entry.at < until:
-                _print_line(opened, line)
+        for entry, change, found in opened.lines():
+            if since <= entry.at < until:
+                _print_line(wallet_id, entry, change, found)
         _print_end(opened, found)
 
 
-def _print_line(opened: Statement, line: StatementLine) -> None:
-    entry, posting = line.entry, line.entry.posting
+def _print_line(wallet_id: str, entry: Entry, change: int, balance: int) -> None:
+    posting = entry.posting
     if wants_json():
         fields = {"id": entry.entry_id, "at": to_iso8601(entry.at), "kind": str(posting.kind)}
-        amounts = {"change": str(line.change), "balance": str(line.balance)}
+        amounts = {"change": str(change), "balance": str(balance)}
         sides = {"from": posting.source, "to": posting.target, "nonce": posting.nonce}
         print_json(fields | amounts | sides)
         return
-    other = posting.target if opened.wallet_id == posting.source else posting.source
+    other = posting.target if wallet_id == posting.source else posting.source
     click.echo(
-        f"{to_iso8601(entry.at):24}  {posting.kind:8}  {line.change:>+20}  {line.balance:>20}"
+        f"{to_iso8601(entry.at):24}  {posting.kind:8}  {change:>+20}  {balance:>20}"
         f"  {other}".rstrip()
     )
 
 
 def _print_end(opened: Statement, found: int) -> None:
-    """Print the balance, and whether the journal adds up to it. Raises `WrongJournalError`."""
+    """Print the balance, and whether the journal adds up to it. Raises `ReportedError`."""
     if wants_json():
         print_json(
             {"wallet": opened.wallet_id, "balance": str(opened.balance), "journal": str(found)}
         )
     if found != opened.balance:
-        raise WrongJournalError(
+        raise ReportedError(
             f"the wallet {opened.wallet_id} has {opened.balance}, but its journal adds up to"
             f" {found}; entries reach the archive some minutes after they leave the table, so run"
-            " it again in 15 minutes"
+            " it again in 15 minutes",
+            status=3,
         )
     if not wants_json():
         click.echo(f"The balance is {opened.balance}, and the journal adds up to it.")

@@ -18,20 +18,16 @@ from chalicelib.outgoing.urls import Allowed
 from chalicelib.owners import finding
 from chalicelib.pages.owned_badges import TrafficBody, tell
 from chalicelib.storage.items import Item
+from vumi.cli import badges
 from vumi.cli.options import BADGE_ID, Invocation, examples
 from vumi.cli.output import log_change
 from vumi.errors import ReportedError, plural
-from vumi.operate.admin import badge as badges
 
 API = "https://api.github.com"
 HEADERS = {"Accept": "application/vnd.github+json", "Accept-Encoding": "identity"}
 REPOSITORY = re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
 ANY_HOST = "0.0.0.0/0,::/0"
 """The operator names the hosts, so these may be in a private network."""
-
-
-class TrafficError(ReportedError):
-    """GitHub or the other vu-mi did not answer as hoped. The message says what to do."""
 
 
 def _read_secret(file: TextIO) -> str:
@@ -98,23 +94,23 @@ def traffic(  # noqa: PLR0913  the options
 
 
 def _ask(client: HttpClient, repository: str, kind: str, token: str) -> Any:
-    """Return GitHub's response. Raises `TrafficError`."""
+    """Return GitHub's response. Raises `ReportedError`."""
     reply = _call(client, "GET", f"{repository}/traffic/{kind}", token)
     if reply.status == 200:  # noqa: PLR2004  OK
         with suppress(ValueError):
             TrafficBody(json.dumps({kind: (told := json.loads(reply.body or b""))}).encode())
             return told
-        raise TrafficError("GitHub's response is not one about traffic: is --github its REST API?")
-    raise TrafficError(_explain(reply))
+        raise ReportedError("GitHub's response is not one about traffic: is --github its REST API?")
+    raise ReportedError(_explain(reply))
 
 
 def _send(client: HttpClient, url: str, badge_id: str, secret: str, told: Item) -> None:
-    """Tell another vu-mi. Raises `TrafficError`."""
+    """Tell another vu-mi. Raises `ReportedError`."""
     target = f"{url.rstrip('/')}/api/v1/badges/traffic?id={quote(badge_id, safe='')}"
     reply = _call(client, "PUT", target, secret, json.dumps(told).encode())
     if reply.status != 200:  # noqa: PLR2004  OK
         says = _find(reply, "error", "message") or describe_refusal(reply.status)
-        raise TrafficError(f"{url} did not store the numbers: {says}")
+        raise ReportedError(f"{url} did not store the numbers: {says}")
 
 
 def _call(
@@ -123,7 +119,7 @@ def _call(
     try:
         return client.call(method, url, {**HEADERS, "Authorization": f"Bearer {token}"}, body)
     except CallError as failure:
-        raise TrafficError(f"{url.partition('?')[0]}: {failure}; try again later") from None
+        raise ReportedError(f"{url.partition('?')[0]}: {failure}; try again later") from None
 
 
 def _explain(reply: HttpReply) -> str:

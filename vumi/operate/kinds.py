@@ -206,10 +206,6 @@ def _check_view(item: Item) -> None:
     number(item, "ttl")
 
 
-def _check_seen(item: Item) -> None:
-    milliseconds(text(item, "PK").split("#")[1])
-
-
 def _check_marker(item: Item) -> None:
     _, mark, badge_id = text(item, "PK").split("#", 2)
     int(mark)
@@ -257,10 +253,6 @@ def _check_nonce(item: Item) -> None:
     PostingOutcome(text(item, "outcome"))
     if "ttl" in item:
         raise ValueError("it has a ttl, but a nonce is kept forever")
-
-
-def _check_wallet_of_a_user(item: Item) -> None:
-    _match(wallets.ID, text(item, "wallet"), "id of a wallet")
 
 
 def _check_badge_id(badge_id: str) -> None:
@@ -317,7 +309,8 @@ ENTRY = ItemKind(
     "amount at from kind nonce to ttl",
 )
 WALLET_OF_A_USER = ItemKind(
-    "wallet of a user", wallets.OWNERS, wallets.SORT, _check_wallet_of_a_user
+    *("wallet of a user", wallets.OWNERS, wallets.SORT),
+    lambda item: _match(wallets.ID, text(item, "wallet"), "id of a wallet"),
 )
 """An import makes it from the wallet's user."""
 BADGE_OF_A_SECRET = ItemKind("badge of a secret", keys.KEY, keys.OWNED, _check_key)
@@ -325,7 +318,10 @@ BADGE_OF_A_SECRET = ItemKind("badge of a secret", keys.KEY, keys.OWNED, _check_k
 STAYING = (
     WALLET_OF_A_USER,
     BADGE_OF_A_SECRET,
-    ItemKind("counted view", f"{keys.SEEN}#", keys.SEEN, _check_seen),
+    ItemKind(
+        *("counted view", f"{keys.SEEN}#", keys.SEEN),
+        lambda item: milliseconds(text(item, "PK").split("#")[1]),
+    ),
     ItemKind("window", f"{keys.WINDOW}#", keys.WINDOW, _check_marker),  # an import makes it
     ItemKind("search for a proof", proving.PARTITION, proving.SORT, _check_search),
     ItemKind("sweep", CURSOR.pk, CURSOR.sk, partial(number, name="swept")),

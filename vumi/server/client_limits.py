@@ -22,7 +22,8 @@ MAX_CLIENTS = 10_000
 """Buckets of an action and a size of networks. The one unused for the longest time is dropped."""
 REFUSAL_SECONDS = 0.01
 """The shortest time between two refusals that a client gets."""
-MAX_REFUSAL_DELAY_SECONDS = 1.0
+MAX_REFUSAL_DELAY_SECONDS = 2.0
+"""The longest delay. In it the refusals of all connections of a client come one after another."""
 IPV6_SHARES = {8: 1, 7: 2, 6: 4}
 """The shares of networks by the bytes of their prefixes.
 

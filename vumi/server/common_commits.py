@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from chalicelib import telemetry
-from chalicelib.history import top
+from chalicelib.history.routes import TOP
 from chalicelib.http import errors
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError
@@ -35,7 +35,7 @@ THREADS = 40
 HEALTH = "/healthz"
 METRICS = "/metrics"
 ADMIN_DATA = "/admin/data"
-SLOW = (METRICS, ADMIN_DATA, top.PATH)
+SLOW = (METRICS, ADMIN_DATA, TOP)
 """The beginnings of paths whose answers read much of the file."""
 
 Reply: TypeAlias = Response | BodyExpected | Callable[[], Response | BodyExpected]

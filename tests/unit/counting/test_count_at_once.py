@@ -56,12 +56,7 @@ def test_a_view_is_counted_in_the_present_hour_and_leaves_a_marker(table: Table)
         "created": int(NOON),
     }
     marker = keys.seen(one.ulid)
-    assert table.get(marker) == {
-        "PK": marker.pk,
-        "SK": marker.sk,
-        "badge": BADGE,
-        "ttl": int(NOON) + WINDOWS.retention,
-    }
+    assert table.get(marker) == marker.item(badge=BADGE, ttl=int(NOON) + WINDOWS.retention)
     assert (marker.pk, marker.sk) == (f"SEEN#{one.ulid}", "SEEN")
 
 
@@ -71,13 +66,7 @@ def test_hot_views_of_a_commit_have_one_tally_a_minute_in_place_of_markers(table
     assert count(table, unmarked[:2]) == 2
     assert count(table, unmarked[2:], now=NOON + 59.9) == 1
     tally = keys.seen(f"{earliest(AT_NOON + 60_000)}#{BADGE}")
-    assert table.get(tally) == {
-        "PK": tally.pk,
-        "SK": tally.sk,
-        "badge": BADGE,
-        "ttl": int(NOON) + 60 + 600,
-        "views": 3,
-    }
+    assert table.get(tally) == tally.item(badge=BADGE, ttl=int(NOON) + 60 + 600, views=3)
     assert count(table, [view(AT_NOON, 9)._replace(unmarked=True)], now=NOON + 60) == 1
     assert table.get(keys.seen(f"{earliest(AT_NOON + 120_000)}#{BADGE}")) is None
 

@@ -1,4 +1,4 @@
-"""The message of a view, its ULID, and malformed messages."""
+"""The message of a view and its ULID; windows: their marks, the ages of views, and TTLs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from chalicelib.counting import ids
 from chalicelib.counting.ids import BadIdError
 from chalicelib.counting.view import View, ulid_in
+from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.settings import Settings
 from chalicelib.storage.messages import MalformedError
-from chalicelib.ulids import milliseconds, new_ulid
-from simulation.views import AT_NOON, ulid
+from chalicelib.ulids import new_ulid
+from simulation.clocks import NOON
+from simulation.views import AT_NOON, WINDOWS, ulid
 
 ULID_AT_NOON = ulid(AT_NOON)
 NO_FLAGS: list[object] = [0, 1, 1.0, "true", None, []]
@@ -69,11 +72,6 @@ def test_a_message_asks_for_a_fold_only_if_one_is_overdue() -> None:
     }
     assert "fold" not in json.loads(View("octocat", ULID_AT_NOON).to_message())
     assert View.from_message(message()) == View("octocat", ULID_AT_NOON, first=False)
-
-
-@given(MILLISECONDS)
-def test_a_view_has_its_time_to_the_millisecond(at: int) -> None:
-    assert View("octocat", new_ulid(at)).milliseconds == at
 
 
 @pytest.mark.parametrize(
@@ -136,6 +134,91 @@ def test_any_message_is_a_view_or_malformed_and_nothing_else(fields: Any) -> Non
     assert [view.first, view.hot] == [fields["first"], fields["hot"]]
 
 
-def test_a_key_cannot_be_forged_by_an_id_in_place_of_a_ulid() -> None:
-    with pytest.raises(ValueError, match="not a ULID"):
-        milliseconds(f"{ULID_AT_NOON}#USER")
+# ---- windows
+
+LENGTHS = st.integers(min_value=1, max_value=86_400)
+TIMES = st.integers(min_value=0, max_value=4_102_444_800_000)
+"""Milliseconds since 1970."""
+
+
+def test_the_settings_set_the_lengths() -> None:
+    settings = Settings(view_window_seconds=60, grace_seconds=20, retention_seconds=500)
+    assert Windows.of(settings) == Windows(window=60, grace=20, retention=500)
+    assert Windows.of(Settings()) == Windows() == Windows(300, 600, 1_296_000)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "mark"), [(0, 300), (299_999, 300), (300_000, 600), (300_001, 600)]
+)
+def test_a_view_at_a_mark_is_the_first_of_the_next_window(milliseconds: int, mark: int) -> None:
+    assert WINDOWS.mark(milliseconds) == mark
+
+
+@given(TIMES, LENGTHS)
+def test_every_time_is_in_the_window_that_ends_at_its_mark(at: int, window: int) -> None:
+    mark = Windows(window=window).mark(at)
+    assert type(mark) is int
+    assert mark % window == 0
+    assert (mark - window) * 1000 <= at < mark * 1000
+
+
+@pytest.mark.parametrize(
+    ("since", "foldable"), [(599.999, -300), (600, 0), (899.999, 0), (900, 300), (1_800, 1_200)]
+)
+def test_a_mark_can_be_folded_from_the_end_of_its_grace_on(since: float, foldable: int) -> None:
+    """Both are seconds from a mark on."""
+    assert WINDOWS.foldable(NOON + since) == NOON + foldable
+
+
+@given(st.floats(min_value=100_000, max_value=4e9), LENGTHS, LENGTHS)
+def test_the_last_mark_whose_grace_is_over_can_be_folded(
+    now: float, window: int, grace: int
+) -> None:
+    mark = Windows(window, grace).foldable(now)
+    assert type(mark) is int
+    assert mark % window == 0
+    assert mark <= now - grace < mark + window
+
+
+@pytest.mark.parametrize(
+    ("age", "is_young", "is_old"),
+    [
+        (-5, True, False),
+        (0, True, False),
+        (300, True, False),
+        (300.001, False, False),
+        (899.999, False, False),
+        (900, False, True),
+        (1_000_000, False, True),
+    ],
+)
+def test_a_view_is_young_until_half_a_grace_and_old_from_one_and_a_half_on(
+    age: float, *, is_young: bool, is_old: bool
+) -> None:
+    assert WINDOWS.is_young(AT_NOON, NOON + age) == is_young
+    assert WINDOWS.is_old(AT_NOON, NOON + age) == is_old
+
+
+@given(TIMES, LENGTHS, st.integers(1, 10_000), st.integers(0, 600_000))
+def test_the_marker_of_a_young_view_stays_for_half_a_grace_at_least(
+    at: int, window: int, half: int, age: int
+) -> None:
+    windows = Windows(window, grace=2 * half)
+    now = (at + age) / 1000
+    if windows.is_young(at, now):
+        assert windows.marker_ttl(windows.mark(at)) >= now + half
+
+
+def test_markers_and_views_end_on_five_minute_marks_after_the_grace_and_the_retention() -> None:
+    assert WINDOWS.marker_ttl(300) == 900
+    for at in (AT_NOON, AT_NOON + 299_999):
+        assert WINDOWS.view_ttl(at) == int(NOON) + 300 + 1_296_000
+
+
+def test_a_marker_has_its_own_partition_and_the_id_of_its_badge() -> None:
+    assert marker_item("a#b/c", 300, 900) == {
+        "PK": "WINDOW#300#a#b/c",
+        "SK": "WINDOW",
+        "badge": "a#b/c",
+        "ttl": 900,
+    }

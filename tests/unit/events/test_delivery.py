@@ -14,9 +14,18 @@ from typing import Any
 import pytest
 
 from chalicelib.events import delivery, schedule
-from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, EventDelivery
-from chalicelib.events.event import Attempt, DeliveryResult, Event, Status, batch, key, message
+from chalicelib.events.event import (
+    LEASE_SECONDS,
+    Attempt,
+    DeliveryResult,
+    Event,
+    Leases,
+    Status,
+    batch,
+    key,
+    message,
+)
 from chalicelib.outgoing.http_client import CALL_SECONDS
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
@@ -156,15 +165,9 @@ def test_a_delivery_ends_before_its_claim_and_the_claim_before_its_message_is_vi
     assert CALL_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
 
 
-def test_a_failed_event_is_logged_with_its_id_and_attempts(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_every_attempt_is_counted_by_its_outcome_and_a_failed_event_is_logged(
+    world: World, counted: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    failed_event(world)
-    fields = {"event_id": "e", "tries": 1}
-    assert logged_events(caplog) == [(logging.WARNING, "event_failed", fields)]
-
-
-def test_every_attempt_is_counted_by_its_outcome(world: World, counted: dict[str, int]) -> None:
     world.accept()
     world.answers = [REFUSED, GONE]
     world.accept("late", AT - 999_600)
@@ -172,6 +175,8 @@ def test_every_attempt_is_counted_by_its_outcome(world: World, counted: dict[str
     world.now += 5_000
     world.step()
     assert counted == {"attempts_failed": 1, "events_failed": 1}
+    fields = {"event_id": "e", "tries": 2}
+    assert logged_events(caplog) == [(logging.WARNING, "event_failed", fields)]
     world.now = AT
     world.step("late")
     assert (counted["events_delivered"], counted["event_lateness_seconds"]) == (1, 1_000)
@@ -264,20 +269,17 @@ def test_a_failed_attempt_at_the_end_of_the_schedule_is_the_last(world: World) -
     assert not world.step()
 
 
-def test_a_receiver_may_request_a_longer_wait_but_no_shorter_one(world: World) -> None:
-    for name, seconds, waited in (("longer", 60.0, 60_000), ("shorter", 1.0, 5_000)):
-        world.accept(name)
-        world.answers = [replace(REFUSED, retry_after=seconds)]
-        world.step(name)
-        assert world.read(name).next_at == AT + waited
-
-
-def test_the_jitter_is_added_to_a_wait(table: Table) -> None:
-    world = World(table, jitter=lambda: 1.0)
+@pytest.mark.parametrize(
+    ("jitter", "asked", "waited"), [(0.0, 60.0, 60_000), (0.0, 1.0, 5_000), (1.0, 0.0, 6_000)]
+)
+def test_a_wait_has_its_jitter_and_is_no_shorter_than_the_receiver_asks(
+    table: Table, jitter: float, asked: float, waited: int
+) -> None:
+    world = World(table, jitter=lambda: jitter)
     world.accept()
-    world.answers = [REFUSED]
+    world.answers = [replace(REFUSED, retry_after=asked)]
     world.step()
-    assert world.read().next_at == AT + 6_000
+    assert world.read().next_at == AT + waited
 
 
 def crashed(world: World) -> None:

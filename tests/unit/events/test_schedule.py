@@ -1,27 +1,31 @@
-"""Accepting and cancelling events: once, also with repeated and concurrent requests."""
+"""Accepting, listing and cancelling events: once, also with repeated and concurrent requests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, cast
 
 import pytest
 
-from chalicelib.events.claims import Leases
-from chalicelib.events.event import Status, batch, batches, key, message
+from chalicelib.events.event import Event, Leases, Status, batch, key, message
 from chalicelib.events.schedule import (
     DIRECT_SECONDS,
+    PAGE,
     IdTakenError,
     TooLateError,
     UnknownEventError,
     accept,
     cancel,
     read,
+    read_page,
 )
-from chalicelib.events.sweep import AHEAD_SECONDS
+from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Value
-from chalicelib.storage.ports import Table
+from chalicelib.storage.items import Item, Key, Value
+from chalicelib.storage.ports import MAX_DUE, Table
 from chalicelib.storage.writes import ConditionFailedError, Update, Write
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
@@ -46,10 +50,6 @@ def test_an_event_that_is_due_soon_is_enqueued_immediately(
     queue = FakeQueue()
     accept(an_event(at=AT + ahead), table, queue, AT)
     assert queue.bodies == bodies
-
-
-def test_an_event_is_in_the_index_long_before_its_sweep() -> None:
-    assert DIRECT_SECONDS >= AHEAD_SECONDS + 60
 
 
 def test_an_accepted_event_is_stored_as_it_was_requested_and_indexed_at_its_time(
@@ -171,7 +171,113 @@ def test_a_concurrent_claim_or_delivery_prevents_a_cancellation(
         cancel(FaultyTable(table, before_write=overtake), Leases(), "e", AT)
 
 
-def test_events_spread_over_all_shards() -> None:
-    found = {batch(Status.ACTIVE, f"event {n}") for n in range(200)}
-    assert found == set(batches(Status.ACTIVE))
-    assert len(found) == 8
+# ---- lists
+
+
+def accept_numbered(table: Table, number: int) -> Event:
+    return accept(an_event(f"e{number}", AT + number), table, FakeQueue(), AT).event
+
+
+def pages(table: Table) -> Iterator[list[Event]]:
+    cursor = ""
+    while True:
+        events, cursor = read_page(table, Status.ACTIVE, cursor)
+        yield events
+        if not cursor:
+            return
+
+
+def names(events: list[Event]) -> list[str]:
+    return [event.event_id for event in events]
+
+
+def cursor(content: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+def test_each_event_is_listed_once_in_the_order_of_its_time(table: Table) -> None:
+    """100 events in eight shards: two full pages, and then the end."""
+    accepted = [accept_numbered(table, number) for number in range(2 * PAGE)]
+    assert len({batch(Status.ACTIVE, event.event_id) for event in accepted}) == 8
+    found = [*pages(table)]
+    assert [len(events) for events in found] == [PAGE, PAGE, 0]
+    assert [*chain(*found)] == accepted
+
+
+def test_an_event_that_changes_its_status_between_two_pages_hides_no_other(table: Table) -> None:
+    """The events at the cursor are removed, one before it, and one after it."""
+    for number in range(120):
+        accept_numbered(table, number)
+    first, cursor = read_page(table, Status.ACTIVE)
+    gone = {f"e{number}" for number in (7, *range(42, 52), 99)}
+    for name in gone:
+        cancel(table, Leases(), name, AT)
+    rest, cursor = read_page(table, Status.ACTIVE, cursor)
+    last, _ = read_page(table, Status.ACTIVE, cursor)
+    listed = names(first + rest + last)
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == {f"e{number}" for number in range(120)} - (gone - set(listed))
+    assert not gone & set(names(rest + last))
+
+
+class Lagging:
+    """A table whose index still has items that the table no longer has."""
+
+    def __init__(self, table: Table, *missing: str) -> None:
+        self.table = table
+        self.missing = {key(name) for name in missing}
+
+    def query_due(self, *of: Any, **how: Any) -> Any:
+        return self.table.query_due(*of, **how)
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return self.table.get_all([key for key in keys if key not in self.missing])
+
+
+def test_an_index_that_lags_shows_no_old_event(table: Table) -> None:
+    for number in range(3):
+        accept_numbered(table, number)
+    late: Any = Lagging(table, "e1")
+    assert names(read_page(late, Status.ACTIVE)[0]) == ["e0", "e2"]
+    table.write(Update(key("e2"), values={"status": "SUCCESS"}))
+    assert names(read_page(late, Status.ACTIVE)[0]) == ["e0"]
+
+
+PLACE = [AT, "e"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "x",
+        "ü",
+        "\ud800",
+        "AAAA",
+        base64.urlsafe_b64encode(b"[" * 90_000).decode(),
+        cursor({}),
+        cursor(["SUCCESS", {"0": PLACE}]),
+        cursor(["ACTIVE"]),
+        cursor(["ACTIVE", {"0": PLACE}, 1]),
+        cursor(["ACTIVE", {"8": PLACE}]),
+        cursor(["ACTIVE", {"٣": PLACE}]),
+        cursor(["ACTIVE", {"0": None}]),
+        cursor(["ACTIVE", {"0": [AT]}]),
+        cursor(["ACTIVE", {"0": [AT, "e", 1]}]),
+        cursor(["ACTIVE", {"0": [True, "e"]}]),
+        cursor(["ACTIVE", {"0": [1.0, "e"]}]),
+        cursor(["ACTIVE", {"0": [-1, "e"]}]),
+        cursor(["ACTIVE", {"0": [MAX_DUE + 1, "e"]}]),
+        cursor(["ACTIVE", {"0": [AT, ""]}]),
+        cursor(["ACTIVE", {"0": [AT, "x" * 65]}]),
+        cursor(["ACTIVE", {"0": [AT, 1]}]),
+    ],
+)
+def test_a_malformed_cursor_is_refused(table: Table, wrong: str) -> None:
+    with pytest.raises(BadRequestError) as refusal:
+        read_page(table, Status.ACTIVE, wrong)
+    assert str(refusal.value) == "cursor: give the one of the page of ACTIVE before"
+
+
+@pytest.mark.parametrize("places", [{}, {"0": PLACE}, {"7": [MAX_DUE, "e"]}, {"3": [0, "nobody"]}])
+def test_a_cursor_may_be_at_a_place_without_events(table: Table, places: dict[str, Any]) -> None:
+    assert read_page(table, Status.ACTIVE, cursor(["ACTIVE", places])) == ([], "")

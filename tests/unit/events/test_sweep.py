@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from chalicelib.events import schedule
-from chalicelib.events import sweep as sweeping
-from chalicelib.events.claims import Leases
 from chalicelib.events.event import (
     PARTITION,
     SHARDS,
+    Leases,
     Status,
     batch,
     batches,
@@ -27,6 +26,7 @@ from chalicelib.events.sweep import (
     CURSOR,
     GROUP,
     OVERDUE_SECONDS,
+    PAGE,
     RESCUE_SECONDS,
     SKEW_SECONDS,
     SweepResult,
@@ -40,7 +40,6 @@ from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
 from chalicelib.storage.writes import Update, Write
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
 from simulation.tables import FaultyTable, once
@@ -222,20 +221,12 @@ def test_a_sweep_warns_only_of_overdue_events(
     assert (warning.levelname, vars(warning)["fields"]["events"]) == ("WARNING", 1)
 
 
-def test_events_are_sent_in_groups() -> None:
-    table = MemoryTable()
-    accept(table, *range(AT, AT + 8 * GROUP + 850))
+def test_events_are_sent_in_groups_from_all_pages_of_the_shards(table: Table) -> None:
+    accept(table, *range(AT, AT + SHARDS * PAGE + 850))
     queue = FakeQueue()
-    assert sweep(table, queue, AT) == SweepResult(sent=8 * GROUP + 850, overdue=0)
-    assert len(sent(queue)) == 8 * GROUP + 850
+    assert sweep(table, queue, AT) == SweepResult(sent=SHARDS * PAGE + 850, overdue=0)
+    assert len(sent(queue)) == SHARDS * PAGE + 850
     assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
-
-
-def test_many_pages_of_a_shard_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "PAGE", 3)
-    table = MemoryTable()
-    accept(table, *[AT] * 100)
-    assert len(swept(table, AT)) == 100
 
 
 def test_the_cursor_moves_up_to_now_then_by_two_minutes_up_to_the_horizon(table: Table) -> None:
@@ -267,39 +258,24 @@ def test_events_sent_by_a_fast_clock_wait_as_long_as_the_queue_can() -> None:
     assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
 
 
+EVENTS = '{"events": %s}'
+BROKEN = (None, "", "[]", "{}", "[" * 100_000)
+
+
 @pytest.mark.parametrize(
-    "body",
+    ("parse", "body"),
     [
-        None,
-        "",
-        "[]",
-        "{}",
-        '{"events": 1}',
-        '{"events": [["a"]]}',
-        '{"events": [["a", "1"]]}',
-        '{"events": [["a", 1.5]]}',
-        '{"events": [["a", true]]}',
-        '{"events": [["", 1]]}',
-        '{"events": [[1, 1]]}',
-        '{"events": ["ab"]}',
-        "[" * 100_000,
+        *((group_in, body) for body in BROKEN),
+        *((event_id_in, body) for body in (*BROKEN, '{"event": ""}', '{"event": 1}')),
+        *((group_in, EVENTS % one) for one in (1, '[["a"]]', '[["a", "1"]]', '[["a", 1.5]]')),
+        *((group_in, EVENTS % one) for one in ('[["a", true]]', '[["", 1]]', "[[1, 1]]", '["ab"]')),
     ],
 )
-def test_a_malformed_group_is_refused_completely(body: object) -> None:
+def test_a_malformed_message_is_refused_completely(
+    parse: Callable[[object], object], body: object
+) -> None:
     with pytest.raises(MalformedError, match="expected"):
-        group_in(body)
-
-
-@pytest.mark.parametrize(
-    "body", [None, "", "[]", "{}", '{"event": ""}', '{"event": 1}', "[" * 99_999]
-)
-def test_a_malformed_message_has_no_event(body: object) -> None:
-    with pytest.raises(MalformedError, match="expected"):
-        event_id_in(body)
-
-
-def test_a_message_names_its_event() -> None:
-    assert event_id_in(message("ü-1")) == "ü-1"
+        parse(body)
 
 
 def test_a_sweep_usually_queries_each_shard_once(table: Table) -> None:

@@ -26,9 +26,8 @@ def put_days(
     """Put days with their hours, the last one and their sum in the summary."""
     *finished, last = sorted(days)
     for day in finished:
-        pk, sk = keys.day(badge_id, day)
         views, own = sum(days[day].values()), {"reset": reset} if reset else {}
-        table.write(Put({"PK": pk, "SK": sk, "views": views, **days[day], **own}))
+        table.write(Put(keys.day(badge_id, day).item(views=views, **days[day], **own)))
     today: Value = {"day": last, **days[last]}
     count = sum(sum(hours.values()) for hours in days.values())
     put_summary(table, badge_id, count=count, today=today, watermark=reset, reset=reset)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.colors import contrast
 from chalicelib.badges.text_width import Face, width
-from chalicelib.history import chart, chart_axes, chart_texts
+from chalicelib.history import chart, chart_axes, chart_plot
 from chalicelib.history.buckets import Interval, Span
 from chalicelib.history.chart import Look
 from chalicelib.history.history import Bucket, History
@@ -291,7 +291,7 @@ def test_an_error_is_drawn_as_text_in_a_frame(wide: int) -> None:
     ],
 )
 def test_a_mean_has_at_most_one_decimal_place(views: Sequence[int], mean: str) -> None:
-    assert chart_texts.write_mean(of(*views)) == mean
+    assert chart_plot.write_mean(of(*views).mean) == mean
     for one in (of(7), of(0, 0)):
         assert "mean" not in texts(chart.draw(one, Look()))
 

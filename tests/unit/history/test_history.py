@@ -53,13 +53,6 @@ def live(*taken: datetime, badge_id: str = BADGE) -> list[Item]:
     ]
 
 
-def test_an_unknown_badge_has_a_history_of_zeros(table: Table) -> None:
-    found = read(table)
-    assert labels(found) == ["2026-11-19", "2026-11-20", "2026-11-21"]
-    assert views(found) == [0, 0, 0]
-    assert (found.total, found.since) == (0, None)
-
-
 @pytest.mark.parametrize("reads_before", [1, 2, 3])
 def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
     table: Table, reads_before: int
@@ -74,8 +67,7 @@ def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
 
 def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> None:
     put_days(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
-    place = keys.day(BADGE, "2026-11-20")
-    table.write(Put({"PK": place.pk, "SK": place.sk, "views": 2, "version": 1}))
+    table.write(Put(keys.day(BADGE, "2026-11-20").item(views=2, version=1)))
     with pytest.raises(UnavailableError, match="try again"):
         read(table)
 
@@ -98,24 +90,19 @@ def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
     assert views(found) == [4] + [0] * 14 + [1] + [0] * 6 + [1, 2 + 1]
 
 
-def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
+@pytest.mark.parametrize("of_reset", [{}, {"2026-11-20": {"h15": 2}}], ids=["later", "its day"])
+def test_days_of_an_earlier_life_are_not_shown(
+    table: Table, of_reset: dict[str, dict[str, int]]
+) -> None:
     """A reset may leave them: days before it, and the day of the reset itself."""
     reset = milliseconds(TODAY - timedelta(hours=10))
     put_days(table, {"2026-11-19": {"h01": 100}, "2026-11-20": {"h01": 50}, "2026-11-21": {}})
-    put_days(table, {"2026-11-21": {"h01": 2}}, reset=reset)
+    put_days(table, {**of_reset, "2026-11-21": {"h01": 2}}, reset=reset)
     table.put_all(live(TODAY - timedelta(hours=10), NOW))
     found = read(table)
-    assert views(found) == [0, 0, 2 + 1]
-    assert found.since == date(2026, 11, 21)
+    assert views(found) == [0, 2 * len(of_reset), 2 + 1]
+    assert found.since == date(2026, 11, 20 if of_reset else 21)
     assert read(table, days=3, by=Interval.HOUR).total == found.total
-
-
-def test_the_day_of_a_reset_has_only_later_views(table: Table) -> None:
-    reset = milliseconds(TODAY - timedelta(hours=10))
-    put_days(table, {"2026-11-20": {"h15": 2}, "2026-11-21": {"h01": 1}}, reset=reset)
-    assert views(read(table)) == [0, 2, 1]
-    assert read(table).since == date(2026, 11, 20)
-    assert read(table, days=3, by=Interval.HOUR).total == 3
 
 
 def test_another_name_of_a_badge_has_the_history_of_the_badge(table: Table) -> None:

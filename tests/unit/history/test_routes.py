@@ -1,7 +1,11 @@
-"""Routes of histories: their options and their responses. They count nothing."""
+"""Routes of histories, and of the most viewed ids: their options and responses.
+
+They count nothing. `tests/unit/vumi/operate/admin` has the numbers of the most viewed ids.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from chalicelib.counting import keys
+from chalicelib.history.routes import TOP, TopBadge, TopQuery
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
@@ -58,8 +63,7 @@ def fill(table: Table) -> None:
 
 
 def put_day(table: Table, day: str, views: int) -> None:
-    key = keys.day("a/b", day)
-    table.write(Put({"PK": key.pk, "SK": key.sk, "views": views, "h00": views}))
+    table.write(Put(keys.day("a/b", day).item(views=views, h00=views)))
 
 
 def test_a_history_has_30_days_by_default(world: World) -> None:
@@ -214,3 +218,64 @@ def test_a_chart_and_its_error_have_the_requested_theme(world: World) -> None:
         assert "#8b949e" in drawn
         assert "@media" not in drawn
     assert "@media" in world.get(CHART, id="a/b").text
+
+
+# ---- the most viewed ids
+
+PREFIX = "prefix=me.example/"
+
+
+class GivenTop:
+    """A top that has one badge, and the queries for it."""
+
+    def __init__(self) -> None:
+        self.queries: list[tuple[TopQuery, float]] = []
+
+    def is_public(self, prefix: str) -> bool:
+        return prefix.startswith("me.example/")
+
+    def read(self, query: TopQuery, now: float) -> Sequence[TopBadge]:
+        self.queries.append((query, now))
+        return [TopBadge("me.example/post/", 41, 7)]
+
+
+def read_top(world: World, options: str, top: GivenTop | None) -> Answer:
+    world.resources.top = top
+    return world.ask("GET", f"{TOP}?{options}")
+
+
+@pytest.mark.parametrize(
+    ("options", "days", "limit"), [("", 30, 10), ("&days=366&limit=100", 366, 100)]
+)
+def test_the_most_viewed_ids_of_a_public_prefix_are_for_every_site(
+    world: World, options: str, days: int, limit: int
+) -> None:
+    top = GivenTop()
+    answer = read_top(world, PREFIX + options, top)
+    assert answer.body == {"top": [{"id": "me.example/post/", "count": 41, "views": 7}]}
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert top.queries == [(TopQuery("me.example/", days, limit), NOW)]
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ("prefix=other", (403, "not_public")),
+        ("", (400, "bad_request")),
+        ("prefix=", (400, "bad_request")),
+        (f"{PREFIX}&days=367", (400, "bad_request")),
+        (f"{PREFIX}&limit=101", (400, "bad_request")),
+    ],
+)
+def test_nothing_is_read_for_another_request(
+    world: World, options: str, refusal: tuple[int, str]
+) -> None:
+    top = GivenTop()
+    assert read_top(world, options, top).refusal == refusal
+    assert top.queries == []
+
+
+def test_where_nothing_reads_them_the_route_says_why(world: World) -> None:
+    answer = read_top(world, PREFIX, None)
+    assert answer.refusal == (404, "one_machine_only")
+    assert "on AWS" in answer.says

@@ -6,13 +6,14 @@ from typing import Any
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.http.tokens import digest
-from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
+from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, WINDOWS, store
 
 AHEAD = 5_000
@@ -24,7 +25,7 @@ LOST = UnavailableError("no answer")
 
 def claim(table: Table, badge_id: str = BADGE, base: int = 0, now: float = NOON) -> str:
     """Claim a badge, and return its secret."""
-    return claiming.claim(table, badge_id, base, now).secret
+    return claiming.claim(table, badge_id, base, now)
 
 
 def claimed(table: Table, badge_id: str = BADGE, base: int = 0) -> OwnedBadge:
@@ -46,7 +47,7 @@ def rename(table: Table, owned: OwnedBadge, *names: str) -> OwnedBadge:
 
 def delete(table: Table, owned: OwnedBadge, now: float = NOON) -> None:
     """Delete a badge."""
-    deleting.delete(table, owned, now, WINDOWS.retention)
+    changing.delete(table, owned, now, WINDOWS.retention)
 
 
 def again(table: Table, owned: OwnedBadge) -> OwnedBadge:
@@ -73,5 +74,23 @@ def items(table: Table, badge_id: str = BADGE) -> list[Item]:
 
 def put_day(table: Table, day: str, **attributes: Value) -> None:
     """Put a finished day of the badge."""
-    pk, sk = keys.day(BADGE, day)
-    table.put_all([{"PK": pk, "SK": sk, **attributes}])
+    table.put_all([keys.day(BADGE, day).item(**attributes)])
+
+
+def deleted_meanwhile(table: Table, owned: OwnedBadge, *, is_claimed: bool) -> FaultyTable:
+    """Return a table in which a badge is deleted before the next write, and perhaps claimed."""
+
+    def act() -> None:
+        delete(table, owned)
+        if is_claimed:
+            claim(table, base=3)
+
+    return FaultyTable(table, before_write=once(act))
+
+
+def renamed_meanwhile(table: Table, owned: OwnedBadge, step: str) -> FaultyTable:
+    """Return a table in which a badge is renamed to `mona` before a write, or the second read."""
+    raced = FaultyTable(table)
+    other = once(lambda: change(table, owned, name="mona"), after=int(step == "before_read"))
+    setattr(raced, step, other)
+    return raced

@@ -11,8 +11,7 @@ import pytest
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import read
 from chalicelib.owners import claiming, finding
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
-from chalicelib.owners.finding import MAX_NAMES
+from chalicelib.owners.finding import MAX_NAMES, NotClaimedError, TakenError, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
@@ -40,9 +39,11 @@ from tests.unit.owners.owning import (
     claim,
     claimed,
     delete,
+    deleted_meanwhile,
     items,
     put_day,
     rename,
+    renamed_meanwhile,
     visit,
 )
 
@@ -74,16 +75,10 @@ def test_nothing_of_a_badge_that_was_deleted_meanwhile_is_changed(
     """The same holds for one that another owner has claimed since then."""
     owned = claimed(table)
     visit(table, times=2)
-
-    def deleted() -> None:
-        delete(table, owned)
-        if is_claimed:
-            claim(table, base=3)
-
     expected = WrongSecretError if is_claimed else NotClaimedError
     says = "octocat has another owner now" if is_claimed else "octocat was deleted"
     with pytest.raises(expected, match=f"^{says}$"):
-        change(FaultyTable(table, before_write=once(deleted)), owned, **wanted)
+        change(deleted_meanwhile(table, owned, is_claimed=is_claimed), owned, **wanted)
     assert shown(table) == 3 * is_claimed
     assert not badge_count.read(table, BADGE).summary.frozen
     assert summary(table, "mona") == {}
@@ -317,9 +312,6 @@ def test_of_two_renames_no_name_is_lost(table: Table, first: tuple[str, ...], st
     Otherwise the badge would not know of the other name, which would outlive it.
     """
     owned = rename(table, claimed(table), *first)
-    raced = FaultyTable(table)
-    other = once(lambda: change(table, owned, name="mona"), after=int(step == "before_read"))
-    setattr(raced, step, other)
-    change(raced, owned, name="late")
+    change(renamed_meanwhile(table, owned, step), owned, name="late")
     assert again(table, owned).names == (BADGE, *first, "mona", "late")
     assert shown(table, "late") == 0

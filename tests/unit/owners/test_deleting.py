@@ -10,8 +10,7 @@ import pytest
 from chalicelib.counting import badge_count
 from chalicelib.http import tokens
 from chalicelib.owners import claiming, finding
-from chalicelib.owners.errors import NotClaimedError, WrongSecretError
-from chalicelib.owners.finding import OwnedBadge
+from chalicelib.owners.finding import NotClaimedError, OwnedBadge, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
@@ -40,10 +39,12 @@ from tests.unit.owners.owning import (
     claim,
     claimed,
     delete,
+    deleted_meanwhile,
     items,
     owner,
     put_day,
     rename,
+    renamed_meanwhile,
     visit,
 )
 from tests.unit.owners.test_changing import CHANGES
@@ -181,13 +182,7 @@ def test_of_two_deletions_the_second_finds_it_done_unless_somebody_else_has_the_
     table: Table, *, is_claimed: bool
 ) -> None:
     owned = claimed(table)
-
-    def deleted() -> None:
-        delete(table, owned)
-        if is_claimed:
-            claim(table, base=3)
-
-    raced = FaultyTable(table, before_write=once(deleted))
+    raced = deleted_meanwhile(table, owned, is_claimed=is_claimed)
     if is_claimed:
         with pytest.raises(WrongSecretError, match="octocat has another owner now"):
             delete(raced, owned)
@@ -203,10 +198,7 @@ def test_a_badge_that_is_renamed_while_it_is_deleted_is_deleted_by_every_name(
 ) -> None:
     """The new name would lead nowhere, and could never be claimed."""
     owned = claimed(table)
-    raced = FaultyTable(table)
-    other = once(lambda: change(table, owned, name="mona"), after=int(step == "before_read"))
-    setattr(raced, step, other)
-    delete(raced, owned)
+    delete(renamed_meanwhile(table, owned, step), owned)
     assert owner(table) == {}
     assert "ttl" in summary(table)
     assert "ttl" in summary(table, "mona")

@@ -10,8 +10,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import read
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, finding
-from chalicelib.owners.errors import NotClaimedError, TakenError, WrongSecretError
-from chalicelib.owners.finding import OwnedBadge
+from chalicelib.owners.finding import NotClaimedError, OwnedBadge, TakenError, WrongSecretError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
@@ -75,7 +74,7 @@ def test_the_operator_gives_any_badge_away_as_it_is(
 ) -> None:
     state(table)
     before = (shown(table), days(table), finding.look_up(table, BADGE).names)
-    secret = claiming.grant(table, BADGE, LATER).secret
+    secret = claiming.grant(table, BADGE, LATER)
     owned = finding.authenticate(table, BADGE, secret)
     assert (owned.granted, owned.proven, owned.created, owned.deleted) == (True, "", LATER, False)
     assert (shown(table), days(table), owned.names) == before
@@ -87,8 +86,8 @@ def test_the_operator_gives_any_badge_away_as_it_is(
 
 def test_a_grant_by_an_alias_is_of_the_badge(table: Table) -> None:
     renamed(table)
-    done = claiming.grant(table, "mona", LATER)
-    assert finding.authenticate(table, BADGE, done.secret).names == (BADGE, "mona")
+    secret = claiming.grant(table, "mona", LATER)
+    assert finding.authenticate(table, BADGE, secret).names == (BADGE, "mona")
     assert table.get(keys.owner("mona")) is None
 
 
@@ -97,7 +96,7 @@ def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
     with pytest.raises(UnavailableError):
         claiming.grant(lossy, BADGE, NOON, digest("own"))
     before = owner(table)
-    assert claiming.grant(table, BADGE, LATER, digest("own")).secret == ""
+    assert claiming.grant(table, BADGE, LATER, digest("own")) == ""
     assert owner(table) == before
 
 
@@ -111,7 +110,7 @@ def test_a_grant_does_not_compete_with_views(table: Table) -> None:
             Update(keys.summary(BADGE), values={"version": next(versions)})
         ),
     )
-    assert claiming.grant(busy, BADGE, LATER).secret
+    assert claiming.grant(busy, BADGE, LATER)
     assert len(busy.written) == 1
 
 
@@ -123,7 +122,7 @@ def test_a_grant_never_owns_an_alias(table: Table, *, is_known: bool) -> None:
         claiming.release(table, BADGE)
     claim(table, "other")
     overtaken = FaultyTable(table, before_write=once(lambda: rename_id(table, BADGE, "other")))
-    secret = claiming.grant(overtaken, BADGE, LATER).secret
+    secret = claiming.grant(overtaken, BADGE, LATER)
     assert finding.authenticate(table, BADGE, secret).badge_id == "other"
     assert owner(table) == {}
 
@@ -132,7 +131,7 @@ def test_a_grant_of_a_badge_that_is_deleted_meanwhile_begins_a_new_one(table: Ta
     counted(table)
     free = finding.look_up(table, BADGE)
     step = once(lambda: delete(table, free, LATER))
-    secret = claiming.grant(FaultyTable(table, before_write=step), BADGE, LATER).secret
+    secret = claiming.grant(FaultyTable(table, before_write=step), BADGE, LATER)
     assert finding.authenticate(table, BADGE, secret).is_claimed
     assert not {"deleted", "ttl"} & summary(table).keys()
 
@@ -168,7 +167,7 @@ def test_a_released_badge_with_names_keeps_them_for_the_next_owner(table: Table)
     assert kinds.check(owner(table)) is kinds.OWNER
     with pytest.raises(TakenError):
         claim(table)
-    secret = claiming.grant(table, "mona", LATER).secret
+    secret = claiming.grant(table, "mona", LATER)
     owned = finding.authenticate(table, "mona", secret)
     delete(table, owned, LATER)
     assert "deleted" in summary(table, "mona")

@@ -16,7 +16,7 @@ from chalicelib.history import github
 from chalicelib.history.github import Traffic
 from chalicelib.http.tokens import digest
 from chalicelib.owners import finding
-from chalicelib.owners.errors import NotClaimedError
+from chalicelib.owners.finding import NotClaimedError
 from chalicelib.pages.owned_badges import tell
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put

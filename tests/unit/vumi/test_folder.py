@@ -1,17 +1,30 @@
-"""The rights of a data folder: what `check` reports, and what vu-mi refuses to use."""
+"""The data folder: its place, its rights, its lock, and its secret of webhooks."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from chalicelib.events import sender
+from chalicelib.settings import Settings, SettingsError
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
-from vumi.folder import ENTRIES, LOCK, default_folder, refuse_foreign, refuse_foreign_entries
+from vumi.folder import (
+    ENTRIES,
+    LOCK,
+    SECRETS,
+    default_folder,
+    prepare_secret,
+    refuse_foreign,
+    refuse_foreign_entries,
+)
 from vumi.operate.check.check import check_rights
-from vumi.operate.check.report import Finding, note, ok, wrong
+from vumi.operate.check.items import Finding, note, ok, wrong
 from vumi.storage.database import FILE
 from vumi.storage.private_files import UnsafeFileError
 from vumi.tokens import FIRST_FILE
@@ -133,3 +146,78 @@ def test_of_other_files_in_the_folder_the_token_of_the_first_start_is_noted(fold
         ok(f"no other user has rights to {folder}/"),
         note(f"{path} has the token of the first start: store it elsewhere, and remove it"),
     ]
+
+
+SECRET = sender.new_secret()
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077])
+def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("_umask")
+def test_the_first_start_generates_a_secret_that_only_the_owner_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "above" / "data" / SECRETS
+    prepared = prepare_secret(Settings(view_window_seconds=7), path.parent)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [*path.parent.iterdir()] == [path]
+    [secret] = prepared.webhook_secrets
+    assert json.loads(path.read_text()) == {"webhook_secret": secret}
+    sender.Signer([secret])
+    assert prepared == Settings(view_window_seconds=7, webhook_secrets=(secret,))
+
+
+def test_a_later_start_has_the_same_secret_and_another_folder_another(tmp_path: Path) -> None:
+    first = prepare_secret(Settings(), tmp_path)
+    before = (tmp_path / SECRETS).read_bytes()
+    assert prepare_secret(Settings(), tmp_path) == first
+    assert (tmp_path / SECRETS).read_bytes() == before
+    assert prepare_secret(Settings(), tmp_path / "other").webhook_secrets != first.webhook_secrets
+
+
+def test_nothing_is_generated_if_it_is_set(tmp_path: Path) -> None:
+    settings = Settings(webhook_secrets=(SECRET,))
+    assert prepare_secret(settings, tmp_path / "data") == settings
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_unfinished_file_of_a_killed_start_is_not_used(tmp_path: Path) -> None:
+    left = (tmp_path / SECRETS).with_suffix(".new")
+    left.write_text("half")
+    left.chmod(0o644)
+    assert prepare_secret(Settings(), tmp_path).webhook_secrets
+    assert stat.S_IMODE((tmp_path / SECRETS).stat().st_mode) == 0o600
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"null",
+        b"{}",
+        b'"webhook_secret"',
+        *(
+            json.dumps({"webhook_secret": wrong}).encode()
+            for wrong in (None, 5, "whsec_short", ["whsec_"])
+        ),
+    ],
+    ids=count(),
+)
+def test_a_malformed_file_is_reported_with_the_fix_and_not_changed(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / SECRETS
+    path.write_bytes(content)
+    with pytest.raises(SettingsError) as refusal:
+        prepare_secret(Settings(), tmp_path)
+    assert str(refusal.value) == (
+        f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new one"
+    )
+    assert path.read_bytes() == content

@@ -18,7 +18,7 @@ from chalicelib.storage.items import Item, Value
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import check_object_name
 from chalicelib.wallets import archive
-from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, archive_entries
+from chalicelib.wallets.archive import EntryRemoval, archive_entries, archive_malformed, make_object
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of
@@ -39,8 +39,8 @@ def removal(
     return EntryRemoval.of(entry.item(wallet), sequence, removed_at)
 
 
-def objects(removals: Iterable[EntryRemoval]) -> list[ArchiveObject]:
-    return [ArchiveObject.of_entries(batch) for batch in archive.batches(removals)]
+def objects(removals: Iterable[EntryRemoval]) -> list[tuple[str, bytes]]:
+    return [make_object(batch) for batch in archive.batches(removals)]
 
 
 def test_a_line_has_every_field_of_an_entry() -> None:
@@ -101,7 +101,7 @@ def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
     """The last millisecond of a day, and the first of the next."""
     last, first = (Entry(ID, TRANSFER.posting, at) for at in (MIDNIGHT - 1, MIDNIGHT))
     batches = archive.batches([removal(1, first), removal(2, last), removal(3, first)])
-    assert [ArchiveObject.of_entries(one).name.rsplit("/", 1)[0] for one in batches] == [
+    assert [make_object(one)[0].rsplit("/", 1)[0] for one in batches] == [
         "journal/2026/03/14",
         "journal/2026/03/15",
     ]
@@ -110,10 +110,9 @@ def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
 
 def test_a_name_begins_with_the_position_of_the_first_entry_in_the_stream() -> None:
     """As texts "10" sorts before "9"; as positions it does not."""
-    [batch] = objects([removal(10), removal(9)])
-    place = batch.name.rsplit("/", 1)[1].split("-")[0]
-    assert place == "9".zfill(40)
-    check_object_name(batch.name)
+    [(name, _)] = objects([removal(10), removal(9)])
+    assert name.rsplit("/", 1)[1].split("-")[0] == "9".zfill(40)
+    check_object_name(name)
 
 
 def test_the_same_entries_are_the_same_object_in_any_order() -> None:
@@ -137,8 +136,8 @@ def test_no_batch_of_the_stream_replaces_another(one: set[int], other: set[int])
         places = [0, *sorted(cuts), 10]
         for start, end in pairwise(places):
             found = [removal(n, entry(n)) for n in range(start, end)]
-            for batch in objects(found):
-                assert there.setdefault(batch.name, batch.body) == batch.body
+            for name, content in objects(found):
+                assert there.setdefault(name, content) == content
     ids = {
         json.loads(line)["id"] for body in there.values() for line in gzip.decompress(body).split()
     }
@@ -146,25 +145,16 @@ def test_no_batch_of_the_stream_replaces_another(one: set[int], other: set[int])
 
 
 def test_a_batch_is_its_lines_in_the_order_of_the_stream() -> None:
-    [batch] = objects([removal(2, entry(2)), removal(1, entry(1))])
-    text = gzip.decompress(batch.body).decode()
+    [(_, content)] = objects([removal(2, entry(2)), removal(1, entry(1))])
+    text = gzip.decompress(content).decode()
     assert [json.loads(line)["nonce"] for line in text.splitlines()] == ["n1", "n2"]
     assert text.endswith("}\n")
 
 
 def test_an_object_has_the_same_bytes_at_any_time() -> None:
     """Bytes 4 to 7 of gzip's header are the time at which it was compressed (RFC 1952, 2.3)."""
-    [batch] = objects([removal()])
-    assert batch.body[4:8] == bytes(4)
-
-
-def test_malformed_records_are_archived_unchanged() -> None:
-    records = [{"dynamodb": {"é": None}}, {}]
-    kept = ArchiveObject.of_malformed(records)
-    assert [json.loads(line) for line in gzip.decompress(kept.body).splitlines()] == records
-    assert kept.name.startswith("journal/malformed/")
-    assert kept.name.endswith(".jsonl.gz")
-    check_object_name(kept.name)
+    [(_, content)] = objects([removal()])
+    assert content[4:8] == bytes(4)
 
 
 @pytest.fixture
@@ -175,6 +165,18 @@ def kept() -> FakeArchive:
 @pytest.fixture
 def resources(kept: FakeArchive) -> GivenResources:
     return GivenResources(archive=kept, clock=lambda: NOON)
+
+
+def test_malformed_records_are_archived_unchanged(
+    resources: GivenResources, kept: FakeArchive
+) -> None:
+    records = [{"dynamodb": {"é": None}}, {}]
+    archive_malformed(records, resources)
+    assert kept.lines() == records
+    [name] = kept.objects
+    assert name.startswith("journal/malformed/")
+    assert name.endswith(".jsonl.gz")
+    check_object_name(name)
 
 
 def of_day(sequence: int, days: int = 0, removed_at: float = 0) -> EntryRemoval:

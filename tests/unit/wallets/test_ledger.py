@@ -20,7 +20,6 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailedError, Write
 from chalicelib.ulids import to_number
-from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import (
     MAX_WRITES,
@@ -28,7 +27,6 @@ from chalicelib.wallets.ledger import (
     NonceReusedError,
     RefusedError,
     SameWalletError,
-    UnknownWalletError,
     later_id,
 )
 from chalicelib.wallets.wallet import (
@@ -38,6 +36,7 @@ from chalicelib.wallets.wallet import (
     Posting,
     PostingOutcome,
     PostingResult,
+    UnknownWalletError,
     nonce,
     wallet,
 )
@@ -55,8 +54,8 @@ class Bank:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.a = opening.open_wallet(table, "user-a", NOW).wallet_id
-        self.b = opening.open_wallet(table, "user-b", NOW).wallet_id
+        self.a = wallets.open_wallet(table, "user-a", NOW).wallet_id
+        self.b = wallets.open_wallet(table, "user-b", NOW).wallet_id
         self.now = NOON
 
     def over(self, table: Table) -> Ledger:
@@ -81,8 +80,8 @@ class Bank:
     @property
     def balances(self) -> tuple[int, int]:
         return (
-            opening.read(self.table, self.a).balance,
-            opening.read(self.table, self.b).balance,
+            wallets.read(self.table, self.a).balance,
+            wallets.read(self.table, self.b).balance,
         )
 
 
@@ -291,29 +290,29 @@ def test_ids_after_an_id_of_a_fast_clock_stay_in_its_millisecond_and_differ() ->
 
 
 def test_a_new_wallet_is_empty_and_has_its_user_and_its_time(table: Table) -> None:
-    made = opening.open_wallet(table, "user-a", NOW)
-    assert made == opening.Wallet(made.wallet_id, "user-a", balance=0)
-    assert opening.read(table, made.wallet_id) == made
+    made = wallets.open_wallet(table, "user-a", NOW)
+    assert made == wallets.Wallet(made.wallet_id, "user-a", balance=0)
+    assert wallets.read(table, made.wallet_id) == made
     assert (table.get(wallet(made.wallet_id)) or {})["created"] == NOW
 
 
 def test_a_user_has_one_wallet(bank: Bank) -> None:
-    with pytest.raises(opening.HasWalletError, match=bank.a) as has:
-        opening.open_wallet(bank.table, "user-a", NOW)
+    with pytest.raises(wallets.HasWalletError, match=bank.a) as has:
+        wallets.open_wallet(bank.table, "user-a", NOW)
     assert has.value.wallet_id == bank.a
-    assert opening.of_user(bank.table, "user-b").wallet_id == bank.b
+    assert wallets.of_user(bank.table, "user-b").wallet_id == bank.b
     with pytest.raises(UnknownWalletError, match="the user has no wallet"):
-        opening.of_user(bank.table, "nobody")
+        wallets.of_user(bank.table, "nobody")
 
 
 def test_an_opening_that_finds_its_own_wallet_succeeds(table: Table) -> None:
     """The client of DynamoDB repeats a request whose answer was lost."""
     twice = FaultyTable(table, before_write=lambda writes: table.write(*writes))
-    assert opening.open_wallet(twice, "user-a", NOW) == opening.of_user(table, "user-a")
+    assert wallets.open_wallet(twice, "user-a", NOW) == wallets.of_user(table, "user-a")
 
 
 def test_switching_the_badge_of_a_missing_wallet_makes_none(bank: Bank) -> None:
-    for read in (opening.read, partial(opening.publish, is_public=True)):
+    for read in (wallets.read, partial(wallets.publish, is_public=True)):
         with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
             read(bank.table, NOBODY)
 
@@ -322,8 +321,8 @@ def test_an_id_that_is_too_long_for_a_key_is_read_from_no_table() -> None:
     """DynamoDB refuses a key of more than 2,048 bytes."""
     table, long = cast("Table", None), "x" * 3_000
     for read in (
-        opening.read,
-        partial(opening.publish, is_public=True),
+        wallets.read,
+        partial(wallets.publish, is_public=True),
         lambda table, name: Ledger(table, lambda: NOON).post(Posting("nonce-01", 1, NOBODY, name)),
     ):
         with pytest.raises(UnknownWalletError, match=r"no wallet x{30}$"):

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Look
 from chalicelib.wallets import serializers
-from chalicelib.wallets.journal import Page
-from chalicelib.wallets.opening import Wallet
-from chalicelib.wallets.requests import parse_amount as parse
-from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting
+from chalicelib.wallets.serializers import parse_amount as parse
+from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting, Wallet
 from simulation.clocks import NOON
 
 AT = int(NOON * 1000)
@@ -36,7 +34,7 @@ def test_the_owner_sees_whether_a_wallet_has_a_badge(*, is_public: bool) -> None
 
 
 def test_a_deposit_has_no_source() -> None:
-    page = Page([Entry("1", Posting("nonce-01", MAX_BALANCE, "a"), AT)], "")
+    page = [Entry("1", Posting("nonce-01", MAX_BALANCE, "a"), AT)], ""
     assert serializers.transactions(page, "a", AT) == {
         "transactions": [
             {
@@ -56,7 +54,7 @@ def test_a_deposit_has_no_source() -> None:
 def test_a_transfer_has_two_wallets_and_only_its_source_sees_the_nonce(
     wallet_id: str, more: dict[str, str]
 ) -> None:
-    page = Page([Entry("1", Posting("nonce-01", 30, "b", "a"), AT)], "")
+    page = [Entry("1", Posting("nonce-01", 30, "b", "a"), AT)], ""
     [told] = serializers.transactions(page, wallet_id, AT)["transactions"]
     shown = {"id": "1", "kind": "transfer", "amount": "30", "at": MOMENT, "to": "b", "from": "a"}
     assert told == shown | more
@@ -64,10 +62,10 @@ def test_a_transfer_has_two_wallets_and_only_its_source_sees_the_nonce(
 
 def test_a_page_has_a_cursor_unless_it_is_the_last() -> None:
     entries = [Entry(name, Posting("nonce-01", 1, "a"), AT) for name in ("3", "2")]
-    told = serializers.transactions(Page(entries, "2"), "a", AT)
+    told = serializers.transactions((entries, "2"), "a", AT)
     assert [one["id"] for one in told["transactions"]] == ["3", "2"]
     assert told["cursor"] == "2"
-    assert "cursor" not in serializers.transactions(Page(entries, ""), "a", AT)
+    assert "cursor" not in serializers.transactions((entries, ""), "a", AT)
 
 
 def test_a_badge_shows_units() -> None:

@@ -13,21 +13,31 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
 from chalicelib.storage.items import Item, Key, key_of, text
+from chalicelib.storage.retry import Retry
 from chalicelib.ulids import TIME_CHARACTERS, earliest, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
-    from chalicelib.counting.resources import Counting
+    from chalicelib.counting.windows import Counting
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
     from vumi.journals import ArchivedObject
     from vumi.operate.admin.overview import BadgeOverview
+
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+BATCH = 100
+PATIENCE = Retry(attempts=12, base=0.2, cap=10.0, budget=60.0)
+"""Longer than the table's own retries, because no visitor waits for a command."""
 
 
 class LetterOutcome(Enum):
@@ -51,24 +61,41 @@ class Group:
         return key_of(self.head)
 
 
-class Source(Protocol):
-    """The content of an installation, as an export reads it. Every method raises `StorageError`."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The content of an installation, as an export reads it. Reading it raises `StorageError`.
 
-    @property
-    def engine(self) -> str:
-        """Return the name of the engine, for the header."""
+    Each group comes once, and is of one moment. `objects` are the names and contents of those of
+    the archive, and `queued_events` the queue and the body of each event that the operator has not
+    received yet. `left_out`, complete after all was read, says what could not be exported.
+    """
 
-    def groups(self) -> Iterator[Group]:
-        """Yield the groups, each once, and each of one moment."""
+    engine: str
+    groups: Iterator[Group]
+    objects: Iterable[tuple[str, bytes]] = ()
+    queued_events: Iterable[tuple[str, str]] = ()
+    left_out: Sequence[str] = ()
 
-    def objects(self) -> Iterable[tuple[str, bytes]]:
-        """Return the name and the content of each object of the archive."""
 
-    def queued_events(self) -> Iterable[tuple[str, str]]:
-        """Return the queue and the body of each event that the operator has not received yet."""
+def batched(items: Iterable[Given], size: int) -> Iterator[list[Given]]:
+    """Yield lists of so many items; the last one may be shorter."""
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
 
-    def left_out(self) -> Sequence[str]:
-        """Return what could not be exported, for the operator, after all was read."""
+
+def map_patiently(
+    function: Callable[[Given], Result],
+    given: Iterable[Given],
+    map_parallel: MapParallel,
+    patience: Retry = PATIENCE,
+) -> Iterator[Result]:
+    """Yield the results in order. If storage is unavailable, a batch is tried again for a minute.
+
+    Raises `StorageError`; the results before it were yielded then.
+    """
+    for batch in batched(given, BATCH):
+        yield from patience.call(lambda: list(map_parallel(function, batch)))  # noqa: B023  called now
 
 
 def new_summary(badge_id: str, first: str) -> Item:

@@ -13,7 +13,7 @@ from threading import Lock
 from chalicelib.counting.badge_count import MAX_LIVE, Count
 from chalicelib.counting.ids import Patterns
 from chalicelib.counting.summary import HOURS, Summary, hour_of
-from chalicelib.history.top import TopBadge, TopQuery
+from chalicelib.history.routes import TopBadge, TopQuery
 from chalicelib.http.errors import BadRequestError
 from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import UnavailableError
@@ -36,7 +36,7 @@ the results that still serve are few.
 
 
 class MostViewed:
-    """The `chalicelib.history.top.Top` of a file, for the prefixes that the `patterns` match.
+    """The `chalicelib.history.routes.Top` of a file, for the prefixes that the `patterns` match.
 
     One request reads at a time, so that many of them leave the processor to the views.
     `is_counted` says whether an id is counted here.

@@ -85,17 +85,6 @@ class Counter:
     parse_site: Callable[[bytes], int] | None = None
     with_referer: bool = False
 
-    def parse_count(self, page: str, body: bytes) -> int:
-        """Return the count of a page, or of a site. Raises `ValueError`."""
-        if self.parse_site and not WebPage.of(page).path:
-            return self.parse_site(body)
-        return self.parse(body)
-
-    def headers(self, page: str) -> Mapping[str, str]:
-        """Return the headers of the request for the count of a page."""
-        referer = {"Referer": WebPage.of(page).url} if self.with_referer else {}
-        return {"Accept-Encoding": "identity", **referer}
-
 
 def badge_id_of(service: str, page: str) -> str:
     """Return the id of a page here: that of `DROP_IN` or `count.js`. Raises `BadIdError`."""
@@ -111,18 +100,16 @@ def read(client: Client, service: str, page: str, address: str = "") -> int:
     """
     counter = COUNTERS[service]
     url = (address or counter.address).rstrip("/") + counter.path(page)
+    parse = (not WebPage.of(page).path and counter.parse_site) or counter.parse
+    referer = {"Referer": WebPage.of(page).url} if counter.with_referer else {}
+    failed = f"{service} has not given the count of {page}"
     try:
-        count = counter.parse_count(page, _fetch(client, url, counter.headers(page)))
-        _check_viewed(count, counter)
+        count = parse(_fetch(client, url, {"Accept-Encoding": "identity", **referer}))
     except (CallError, ValueError) as reason:
-        raise NotReadError(f"{service} has not given the count of {page}: {reason}") from None
+        raise NotReadError(f"{failed}: {reason}") from None
+    if count <= counter.counts:  # a service may count the reading itself
+        raise NotReadError(f"{failed}: it has no views there; check the name")
     return count
-
-
-def _check_viewed(count: int, counter: Counter) -> None:
-    """Raise `ValueError` for a page without views, except that of the reading itself."""
-    if count <= counter.counts:
-        raise ValueError("it has no views there; check the name")
 
 
 def _fetch(client: Client, url: str, headers: Mapping[str, str]) -> bytes:

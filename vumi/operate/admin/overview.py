@@ -80,10 +80,6 @@ class BadgeOverview:
         """Return the current name."""
         return self.names[-1]
 
-    def views(self, by: By) -> int:
-        """Return the number by which badges are sorted."""
-        return {By.NOW: self.now, By.TODAY: self.today, By.MONTH: self.month}.get(by, self.total)
-
     def has(self, searched: str) -> bool:
         """Return whether a name contains a text, in any case."""
         return any(searched.casefold() in name.casefold() for name in self.names)
@@ -122,7 +118,9 @@ class Periods:
         """Return the periods of a time."""
         at = to_milliseconds(now)
         began = at - at % HOUR_MS - HOUR_MS
-        return cls(_days_until(hour_of(at).day), hour_of(began), began, at - NOW_SECONDS * 1000)
+        today = date.fromisoformat(hour_of(at).day)
+        days = tuple(f"{today - timedelta(days=ago)}" for ago in reversed(range(DAYS)))
+        return cls(days, hour_of(began), began, at - NOW_SECONDS * 1000)
 
     @property
     def today(self) -> str:
@@ -137,11 +135,6 @@ class Periods:
     def first_day(self) -> str:
         """Return the first day that is needed; on the 31st the month is longer than the days."""
         return min(self.month, self.days[0])
-
-
-def _days_until(today: str) -> tuple[str, ...]:
-    last = date.fromisoformat(today)
-    return tuple(f"{last - timedelta(days=ago)}" for ago in reversed(range(DAYS)))
 
 
 def summarise(
@@ -190,7 +183,7 @@ def top(badges: Iterable[BadgeOverview], by: By, limit: int) -> list[BadgeOvervi
 
     It keeps only `limit` badges in memory.
     """
-    return heapq.nsmallest(limit, badges, key=lambda badge: (-badge.views(by), badge.badge_id))
+    return heapq.nsmallest(limit, badges, key=lambda badge: (-getattr(badge, by), badge.badge_id))
 
 
 def of_file(read: Read, now: Seconds) -> Iterator[BadgeOverview]:

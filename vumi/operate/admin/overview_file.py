@@ -24,7 +24,6 @@ from urllib.parse import quote
 
 from chalicelib import telemetry
 from chalicelib.units import Seconds, to_iso8601
-from vumi import priority
 from vumi.folder import OVERVIEW
 from vumi.operate.admin.overview import DAYS, BadgeOverview, By, Periods, Totals, of_file
 from vumi.storage.database import FILE as SERVED
@@ -284,7 +283,7 @@ class Overview:
 
 def main(folder: Path, now: Seconds) -> None:
     """Read all badges in the file of a folder, and make the overview's file."""
-    priority.lower()
+    os.nice(19)  # the lowest priority: visitors come first
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this
     name = f"file:{quote(str((folder / SERVED).absolute()))}?mode=ro"
     with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as file:

@@ -16,7 +16,7 @@ from typing import Any
 
 from chalicelib import VERSION
 from chalicelib.events.event import Event, Status, batches
-from chalicelib.history import chart, chart_texts
+from chalicelib.history import chart
 from chalicelib.history.buckets import Interval
 from chalicelib.history.history import Bucket, History
 from chalicelib.history.routes import LookOptions
@@ -132,7 +132,7 @@ class Admin:
             "file": {
                 "name": str(self._file.path),
                 "bytes": measure(self._file.path),
-                "days": [{"day": one.day, "bytes": one.size} for one in sizes],
+                "days": [{"day": day, "bytes": size} for day, size in sizes],
             },
             "limits_left": self._limits_left(),
             "queues": self._read_queues(),
@@ -197,8 +197,8 @@ def _draw(made: Made, look: chart.Look) -> Mapping[str, str]:
     starts = [datetime.fromisoformat(day).replace(tzinfo=UTC) for day in days]
     buckets = tuple(map(Bucket, starts, made.totals.days))
     history = History(Interval.DAY, len(days), starts[0].date(), buckets)
-    described = chart_texts.describe(history, is_log=look.is_log)
-    headline = chart_texts.write_headline(history)
+    described = chart.describe(history, look)
+    headline = chart.write_headline(history)
     return {"svg": chart.draw(history, look), "description": f"{headline}. {described}"}
 
 

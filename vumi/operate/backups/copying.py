@@ -22,11 +22,10 @@ from secrets import token_hex
 from urllib.parse import quote
 
 from chalicelib.storage.errors import StorageError
-from vumi import webhook_secret
 from vumi.errors import ReportedError
-from vumi.folder import refuse_foreign_entries
+from vumi.folder import SECRETS, refuse_foreign_entries
 from vumi.operate.check import check
-from vumi.operate.check.report import FindingKind
+from vumi.operate.check.items import FindingKind
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.file_format import FORMAT
@@ -46,10 +45,6 @@ RANDOM_BYTES = 16
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class BackupError(ReportedError):
-    """A backup could not be made or restored. The message says why, and what has changed."""
-
-
 @dataclass(slots=True)
 class Copy:
     """A copy under a random name: its open folder, that around it, and the number of objects."""
@@ -65,7 +60,7 @@ class Copy:
         os.fsync(self.parent)
         found = os.stat(name, dir_fd=self.parent, follow_symlinks=False)
         if not os.path.samestat(found, os.fstat(self.opened)):
-            raise BackupError(
+            raise ReportedError(
                 f"another user has replaced {name}; give a folder in which only you can write"
             )
 
@@ -77,15 +72,15 @@ def clean_up_on_sigterm() -> None:
 
 @contextmanager
 def reporting(failed: str) -> Iterator[None]:
-    """Raise `BackupError` in place of an error of the disk or of SQLite."""
+    """Raise `ReportedError` in place of an error of the disk or of SQLite."""
     try:
         yield
     except OSError as error:
-        raise BackupError(f"{failed}: {error}{_advise(error.errno)}") from error
+        raise ReportedError(f"{failed}: {error}{_advise(error.errno)}") from error
     except (UnsafeFileError, StorageError) as error:
-        raise BackupError(f"{failed}: {error}") from error
+        raise ReportedError(f"{failed}: {error}") from error
     except sqlite3.Error as error:
-        raise BackupError(f"{failed}: {to_storage_error(error)}") from error
+        raise ReportedError(f"{failed}: {to_storage_error(error)}") from error
 
 
 def _advise(code: int | None) -> str:
@@ -106,15 +101,15 @@ def make_copy(
 
     A folder with the name of the target is complete, because the copy is renamed last. The next
     copy removes what a killed one left. `on_file_copied` is called between the file and the
-    archive. An older file is refused, unless its copy `migrates`. Raises `BackupError`, `OSError`,
-    `UnsafeFileError` and `sqlite3.Error`.
+    archive. An older file is refused, unless its copy `migrates`. Raises `ReportedError`,
+    `OSError`, `UnsafeFileError` and `sqlite3.Error`.
     """
     refuse_foreign_entries(source)
     with _make_unfinished(target) as copy:
         _copy_database(source / FILE, copy, migrates=migrates)
         on_file_copied()
-        if (source / webhook_secret.FILE).exists():
-            _copy_file(source / webhook_secret.FILE, copy.opened)
+        if (source / SECRETS).exists():
+            _copy_file(source / SECRETS, copy.opened)
         copy.objects = _copy_archive(source / archive.FOLDER, copy.opened)
         os.fsync(copy.opened)
         _check(source, copy.path)
@@ -239,11 +234,11 @@ def _copy_file(source: Path, to: int) -> None:
 
 
 def _check(source: Path, copy: Path) -> None:
-    """Check the content of a copy. Raises `BackupError` if it is wrong."""
+    """Check the content of a copy. Raises `ReportedError` if it is wrong."""
     findings = check.check_content(copy, open_without_locks)
     wrong = [one.message for one in findings if one.kind is FindingKind.WRONG]
     if wrong:
-        raise BackupError(
+        raise ReportedError(
             f"the copy of {source} was removed because its check failed: {wrong[0]}; run"
             f" `DATA={source} vumi check` to see all errors"
         )

@@ -1,7 +1,12 @@
-"""The check of a data folder. It works while vu-mi runs, and changes nothing."""
+"""The check of a data folder. It works while vu-mi runs, and changes nothing.
+
+Most items are live views of the same form. SQLite filters those that are correct, so only the
+other items are decoded.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -11,23 +16,33 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from chalicelib.storage.errors import StorageError, StorageRefusedError
+from chalicelib.storage.items import Item, check_item
 from vumi import folder as folders
 from vumi import tokens
 from vumi.errors import plural
 from vumi.journals import MALFORMED, in_folder
-from vumi.operate.check import rows
-from vumi.operate.check.items import Items, StoredItem
-from vumi.operate.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
-from vumi.operate.check.wallets import Wallets
+from vumi.operate.check.items import (
+    Finding,
+    FindingKind,
+    Items,
+    StoredItem,
+    Wallets,
+    all_wrong,
+    note,
+    ok,
+    wrong,
+)
+from vumi.operate.kinds import ENTRY, WrongItemError
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.file_format import FORMAT, VERSION
 from vumi.storage.private_files import UnsafeFileError, check_entry
 from vumi.storage.queue import DEAD_LETTERS
 from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
+from vumi.storage.table import VIEW_ATTRIBUTES, row_of
 
 Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
 
@@ -98,36 +113,26 @@ def _check_damage(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield from all_wrong(f"SQLite finds the file corrupt: {line}" for line in lines)
 
 
+SCHEMA = (
+    "SELECT 'the ' || type || ' ' || name, CASE type WHEN 'table' THEN (SELECT json_group_array("
+    "json_array(name, type, [notnull], pk)) FROM (SELECT * FROM pragma_table_info(found.name)"
+    " ORDER BY name)) ELSE sql END FROM sqlite_schema AS found WHERE name NOT LIKE 'sqlite_%'"
+)
+"""Each table with its columns, and each index with its text."""
+
+
 def _check_schema(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Report missing tables, columns and indexes, and note those that are not vu-mi's."""
-    actual = _read_schema(connection)
+    actual = dict(connection.execute(SCHEMA))
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         FORMAT.migrate(fresh)
-        expected = _read_schema(fresh)
+        expected = dict(fresh.execute(SCHEMA))
     missing = sorted(name for name in expected if actual.get(name) != expected[name])
     yield from all_wrong(
         f"{name} is missing or differs from the schema of vu-mi" for name in missing
     )
     for name in sorted(actual.keys() - expected.keys()):
         yield note(f"{name} is not part of vu-mi; it is ignored")
-
-
-def _read_schema(connection: sqlite3.Connection) -> dict[str, object]:
-    """Return each table with its columns, and each index with its text."""
-    objects = connection.execute(
-        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
-    ).fetchall()
-    return {
-        f"the {kind} {name}": _read_columns(connection, name) if kind == "table" else sql
-        for kind, name, sql in objects
-    }
-
-
-def _read_columns(connection: sqlite3.Connection, table: str) -> object:
-    rows = connection.execute(
-        "SELECT name, type, [notnull], pk FROM pragma_table_info(?)", (table,)
-    )
-    return sorted(rows)
 
 
 def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
@@ -140,7 +145,7 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
     )
     if lost:
         yield wrong(f"{plural(lost, 'view')} of no badge")
-    with closing(Items(kinds=Counter({"view": rows.count_items(connection)}))) as items:
+    with closing(Items(kinds=Counter({"view": count_items(connection)}))) as items:
         yield from items.check(_read_unusual(connection, items.kinds))
         yield from _check_change_log(connection)
         yield from _check_queues(connection)
@@ -149,21 +154,33 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
 
 def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:
     """Yield all items except correct live views, which are counted already."""
-    for row in rows.unusual_rows(connection):
+    for row in unusual_rows(connection):
         kinds["view"] -= 1
-        yield f"{row[0]} {row[1]}", partial(rows.decode_row, row)
+        yield f"{row[0]} {row[1]}", partial(decode_row, row)
 
 
 def _check_wallets(
     connection: sqlite3.Connection, wallets: Wallets, folder: Path
 ) -> Iterator[Finding]:
     """Compare the balances with all journals."""
-    yield from all_wrong(wallets.add_changes(connection))
+    yield from all_wrong(_add_changes(connection, wallets))
     archive = folder / FOLDER
     yield from all_wrong(wallets.add_archive(in_folder(archive)))
     yield from wallets.check(has_archive=archive.exists())
     if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
         yield note(f"{plural(malformed, 'malformed object')} to read in {archive / MALFORMED}")
+
+
+def _add_changes(connection: sqlite3.Connection, wallets: Wallets) -> Iterator[str]:
+    """Add entries that wait in the change log; yield a message for each malformed one."""
+    rows = connection.execute("SELECT sequence, pk, sk, attributes FROM changes")
+    for sequence, pk, sk, attributes in rows:
+        try:
+            item = decode(pk, sk, attributes)
+            if sk.startswith(ENTRY.sort):
+                wallets.add(ENTRY, item)
+        except (WrongItemError, TypeError, ValueError) as error:
+            yield f"change {sequence} ({pk} {sk}): {error}"
 
 
 def _latest_change(connection: sqlite3.Connection) -> int:
@@ -237,3 +254,54 @@ def _check_disk(path: Path) -> Iterator[Finding]:
 
 def _format_size(count: int) -> str:
     return f"{count / 2**20:,.1f} MiB"
+
+
+COLUMNS = ("ttl", "batch", "due")
+"""The columns that repeat an attribute of the item."""
+PLAIN_VIEW = (
+    "(substr(pk, 1, 5) = 'USER#' AND substr(sk, 1, 5) = 'VIEW#' AND length(sk) = 31"
+    " AND substr(sk, 6, 1) <= '7' AND substr(sk, 6) NOT GLOB '*[^0-9A-HJKMNP-TV-Z]*'"
+    " AND typeof(ttl) = 'integer' AND attributes IS NULL)"
+)
+"""Matches exactly the correct live views; a ULID has 128 bits."""
+
+
+def count_items(connection: sqlite3.Connection) -> int:
+    """Count all items."""
+    counts = "SELECT (SELECT count(*) FROM items) + (SELECT count(*) FROM views)"
+    return int(connection.execute(counts).fetchone()[0])
+
+
+def unusual_rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of all items except correct live views, in the order of their keys."""
+    columns = f"pk, sk, {', '.join(COLUMNS)}, attributes"
+    yield from connection.execute(
+        f"SELECT {columns} FROM items UNION ALL"  # noqa: S608  fixed texts
+        f" SELECT pk, sk, ttl, NULL, NULL, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views"
+        f" ON badge = number WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"
+    )
+
+
+def decode_row(row: tuple[Any, ...]) -> Item:
+    """Decode a row and compare its columns with its attributes. Raises `WrongItemError`."""
+    pk, sk, *indexed, attributes = row
+    item = decode(pk, sk, attributes)
+    for name, column, attribute in zip(COLUMNS, indexed, row_of(item)[2:-1], strict=True):
+        if column != attribute or type(column) is not type(attribute):
+            raise WrongItemError(
+                f"its column {name} has {column!r}, but its attribute has {attribute!r}"
+            )
+    return item
+
+
+def decode(pk: str, sk: str, attributes: str) -> Item:
+    """Decode an item from its keys and its attributes as JSON. Raises `WrongItemError`."""
+    try:
+        values = json.loads(attributes)
+        if not isinstance(values, dict):
+            raise WrongItemError("its attributes are not a JSON object")
+        item: Item = {"PK": pk, "SK": sk, **values}
+        check_item(item)
+    except (StorageRefusedError, TypeError, ValueError, RecursionError) as error:
+        raise WrongItemError(f"it can't be decoded: {error}") from error
+    return item

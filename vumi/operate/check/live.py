@@ -19,18 +19,8 @@ from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import plural
 from vumi.journals import ArchivedObject, query_all, read_wallet
-from vumi.operate.check.items import Badges, Items, Owners, StoredItem
-from vumi.operate.check.report import Finding, all_wrong, note
-from vumi.operate.kinds import (
-    BADGE,
-    BADGE_OF_A_SECRET,
-    DAY,
-    ENTRY,
-    NONCE,
-    OWNER,
-    WALLET,
-    WALLET_OF_A_USER,
-)
+from vumi.operate import kinds
+from vumi.operate.check.items import Badges, Finding, Items, Owners, StoredItem, all_wrong, note
 
 MAX_READS = 10
 """Attempts to read a badge between two of its writes."""
@@ -71,10 +61,10 @@ class LiveCheck:
         for badge_id in owners.differing():
             seen = owners.forget(badge_id)
             if owner := self.table.get(keys.owner(badge_id)):
-                owners.add(OWNER, owner)
+                owners.add(kinds.OWNER, owner)
                 seen.add(text(owner, "digest"))
             for one in self.table.get_all([keys.owned(digest, badge_id) for digest in seen]):
-                owners.add(BADGE_OF_A_SECRET, one)
+                owners.add(kinds.BADGE_OF_A_SECRET, one)
         yield from owners.check()
 
     def _check_wallets(self, items: Items) -> Iterator[Finding]:
@@ -102,16 +92,16 @@ class LiveCheck:
         found = items.wallets
         suspects = chain(found.differences(), found.disordered(), found.misassigned())
         for wallet_id in {wallet_id for wallet_id, _ in suspects}:
-            wallet = read_wallet(self.table, wallet_id, lambda entry: found.add(ENTRY, entry))
+            wallet = read_wallet(self.table, wallet_id, lambda entry: found.add(kinds.ENTRY, entry))
             if wallet is not None:
-                found.add(WALLET, wallet)
+                found.add(kinds.WALLET, wallet)
                 user = self.table.get(wallets.owner(text(wallet, "user")))
                 if user is not None:
-                    found.add(WALLET_OF_A_USER, user)
+                    found.add(kinds.WALLET_OF_A_USER, user)
         for key in found.missing_nonces():
             nonce = self.table.get(key)
             if nonce is not None:
-                found.add(NONCE, nonce)
+                found.add(kinds.NONCE, nonce)
 
 
 def read_badge(table: Table, badge_id: str) -> str | None:
@@ -123,9 +113,9 @@ def read_badge(table: Table, badge_id: str) -> str | None:
         before = table.get(keys.summary(badge_id)) or {}
         badges = Badges()
         for day in query_all(table, keys.partition(badge_id), keys.DAY, f"{keys.DAY}~"):
-            badges.add(DAY, day)
+            badges.add(kinds.DAY, day)
         if number(table.get(keys.summary(badge_id)) or {}, "version") == number(before, "version"):
             if before:
-                badges.add(BADGE, before)
+                badges.add(kinds.BADGE, before)
             return badges.wrong.get(badge_id, "")
     return None

@@ -55,10 +55,6 @@ LEVEL = 6
 """The default level of the program gzip; the highest takes several times as long."""
 
 
-class ExportFileError(ReportedError):
-    """A file can't be written or read as an export. The message says why."""
-
-
 @dataclass(slots=True)
 class LineWriter:
     """The writer of lines, which counts them and computes their checksum."""
@@ -84,16 +80,16 @@ class LineWriter:
 def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter) -> Iterator[Group]:
     """Write everything; yield each group after it is written.
 
-    Raises `ExportFileError`, `UnknownItemError`, `WrongLineError` and `StorageError`.
+    Raises `ReportedError`, `UnknownItemError`, `WrongLineError` and `StorageError`.
     """
     writer.write(header(source.engine, settings, now))
-    for group in source.groups():
+    for group in source.groups:
         for item in chain([group.head], group.rest):
             writer.write(_to_line(item))
         yield group
-    for queue, body in source.queued_events():
+    for queue, body in source.queued_events:
         writer.write({"type": QUEUED_EVENT, "queue": queue, "body": body})
-    for name, content in source.objects():
+    for name, content in source.objects:
         writer.write({"type": OBJECT, "name": name, "text": _unzip_object(name, content)})
     writer.end()
 
@@ -111,7 +107,7 @@ def _unzip_object(name: str, content: bytes) -> str:
     try:
         return gzip.decompress(content).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise ExportFileError(
+        raise ReportedError(
             f"the object {name} of the archive can't be read: {error}; vumi check finds all such"
             " objects"
         ) from error
@@ -122,7 +118,7 @@ def create(name: str) -> Iterator[IO[bytes]]:
     """Open a new file, or standard output for `-`. A file has its name only once it is complete.
 
     Only its owner can read it, and its first name is random, so that nobody can plant a link there.
-    Raises `ExportFileError`.
+    Raises `ReportedError`.
     """
     if name == STANDARD:
         yield sys.stdout.buffer
@@ -130,7 +126,7 @@ def create(name: str) -> Iterator[IO[bytes]]:
         return
     path = Path(name)
     if path.exists():
-        raise ExportFileError(f"{name} exists; give another name")
+        raise ReportedError(f"{name} exists; give another name")
     try:
         opened, unfinished = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
         try:
@@ -144,7 +140,7 @@ def create(name: str) -> Iterator[IO[bytes]]:
         finally:
             Path(unfinished).unlink(missing_ok=True)
     except OSError as error:
-        raise ExportFileError(f"{name} can't be written: {error}") from error
+        raise ReportedError(f"{name} can't be written: {error}") from error
 
 
 def _compressed(path: Path, file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
@@ -166,14 +162,14 @@ class ExportFile:
     def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield each line but the header and the last one, with its number.
 
-        Raises `ExportFileError`.
+        Raises `ReportedError`.
         """
         self.file.seek(0)
         for number, line in enumerate(_lines(self.name, self.file), 1):
             try:
                 decoded = decode(line)
             except WrongLineError as error:
-                raise ExportFileError(f"line {number} can't be imported: {error}") from error
+                raise ReportedError(f"line {number} can't be imported: {error}") from error
             if decoded.get("type") not in {HEADER, END}:
                 yield number, decoded
 
@@ -182,7 +178,7 @@ class ExportFile:
 def open_input(name: str) -> Iterator[IO[bytes]]:
     """Open a file, or a copy of standard input for `-`, unzipped and from its beginning.
 
-    Raises `ExportFileError`.
+    Raises `ReportedError`.
     """
     with ExitStack() as stack:
         try:
@@ -195,7 +191,7 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             unzipped = _unzip(file) if file.read(len(MAGIC)) == MAGIC else file
             unzipped.seek(0)
         except (OSError, EOFError, zlib.error) as error:
-            raise ExportFileError(f"{name} can't be read: {error}") from error
+            raise ReportedError(f"{name} can't be read: {error}") from error
         yield unzipped
 
 
@@ -218,7 +214,7 @@ def is_export(file: IO[bytes]) -> bool:
 
 
 def read(name: str, file: IO[bytes]) -> ExportFile:
-    """Read a file to its end, and check that it is complete. Raises `ExportFileError`."""
+    """Read a file to its end, and check that it is complete. Raises `ReportedError`."""
     digest, count = hashlib.sha256(), 0
     first = last = b""
     file.seek(0)
@@ -228,9 +224,9 @@ def read(name: str, file: IO[bytes]) -> ExportFile:
     try:
         check_header(decode(first))
     except WrongLineError as error:
-        raise ExportFileError(f"{name} can't be imported: {error}") from error
+        raise ReportedError(f"{name} can't be imported: {error}") from error
     if not _ends_with(last, digest.hexdigest()):
-        raise ExportFileError(
+        raise ReportedError(
             f"{name} is cut or was changed: its last line does not fit the"
             f" {plural(count - 1, 'line')} before it; export again, or copy the file again"
         )
@@ -250,10 +246,10 @@ def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
     try:
         for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
             if len(line) > MAX_LINE_BYTES:
-                raise ExportFileError(f"{name}: line {number} has more than {MAX_LINE_BYTES} bytes")
+                raise ReportedError(f"{name}: line {number} has more than {MAX_LINE_BYTES} bytes")
             yield line
     except (OSError, EOFError, zlib.error) as error:
-        raise ExportFileError(f"{name} is cut or damaged: {error}") from error
+        raise ReportedError(f"{name} is cut or damaged: {error}") from error
 
 
 def header(engine: str, settings: Settings, now: Seconds) -> dict[str, Any]:

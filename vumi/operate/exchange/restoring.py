@@ -8,9 +8,9 @@ is repeated writes no group twice.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any
@@ -31,22 +31,9 @@ from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import ReportedError
 from vumi.operate import kinds
-from vumi.operate.admin.importing import PATIENCE
-from vumi.operate.admin.installation import Installation
+from vumi.operate.admin.installation import PATIENCE, Installation, batched
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
-from vumi.operate.kinds import (
-    BADGE,
-    EVENT,
-    HEADS,
-    MILESTONES,
-    OWNER,
-    TOKEN,
-    VIEW,
-    WALLET,
-    ItemKind,
-    WrongItemError,
-    WrongLineError,
-)
+from vumi.operate.kinds import ItemKind, WrongItemError, WrongLineError
 
 LISTED_ITEMS = 1_000
 """The items of a group that are kept in memory; those of a larger group are read as needed."""
@@ -61,11 +48,7 @@ TRIES = 10
 """A try fails if another process has written the group meanwhile."""
 
 
-class RestoreError(ReportedError):
-    """A line of the file can't be imported. The message names it."""
-
-
-class RestoreOutcome(Enum):
+class RestoreOutcome(StrEnum):
     """The outcome of a group; its value is printed for the operator."""
 
     IMPORTED = "imported"
@@ -115,7 +98,7 @@ class GivenLine:
 
     number: int
     fields: dict[str, Any]
-    kind: ItemKind = BADGE
+    kind: ItemKind = kinds.BADGE
     item: Item = field(default_factory=dict)
 
 
@@ -135,7 +118,7 @@ class Restore:
     def run(self, file: ExportFile) -> Iterator[Restored]:
         """Import all lines in order; yield each group after it is imported.
 
-        Raises `RestoreError` and `StorageError`; run it again to import the rest.
+        Raises `ReportedError` and `StorageError`; run it again to import the rest.
         """
         batch: list[GivenGroup] = []
         items = 0
@@ -154,13 +137,13 @@ class Restore:
         yield from self._restore_batch(batch)
 
     def _restore_batch(self, batch: Sequence[GivenGroup]) -> Iterator[Restored]:
-        parts = [batch[at : at + PART_GROUPS] for at in range(0, len(batch), PART_GROUPS)]
-        map_parallel = self.installation.map_parallel
-        for part in self.patience.call(lambda: list(map_parallel(self._restore_part, parts))):
-            yield from part
+        def restore(part: Sequence[GivenGroup]) -> list[Restored]:
+            return [self._restore(given) for given in part]
 
-    def _restore_part(self, part: Sequence[GivenGroup]) -> list[Restored]:
-        return [self._restore(given) for given in part]
+        parts, map_parallel = list(batched(batch, PART_GROUPS)), self.installation.map_parallel
+        yield from chain.from_iterable(
+            self.patience.call(lambda: list(map_parallel(restore, parts)))
+        )
 
     def _restore(self, given: GivenGroup) -> Restored:
         """Import a group; decide again if another process has written it meanwhile."""
@@ -173,7 +156,7 @@ class Restore:
             except ConditionFailedError:
                 continue
             except StorageRefusedError as error:
-                raise RestoreError(f"the {given.kind.name} {given.name}: {error}") from error
+                raise ReportedError(f"the {given.kind.name} {given.name}: {error}") from error
             self._enqueue(given)
             return decided
         raise UnavailableError(f"{given.name} was changed by other writes during its import")
@@ -181,7 +164,7 @@ class Restore:
     def _decide(self, given: GivenGroup) -> Restored:
         """Compare a group with what is here."""
         decided = partial(Restored, given.kind.name, given.name, given.line)
-        if given.kind is TOKEN and not self.tokens:
+        if given.kind is kinds.TOKEN and not self.tokens:
             return decided(RestoreOutcome.LEFT_OUT)
         there = self._table.get(key_of(given.head))
         if there == given.head:
@@ -194,7 +177,7 @@ class Restore:
         if alias := text(given.head, "alias"):
             place = given.head if alias == given.name else self._table.get(keys.summary(alias))
             return f"its alias {alias} is an alias itself" if text(place or {}, "alias") else ""
-        if given.kind is not WALLET:
+        if given.kind is not kinds.WALLET:
             return ""
         user = text(given.head, "user")
         here = text(self._table.get(wallets.owner(user)) or {}, "wallet")
@@ -204,7 +187,7 @@ class Restore:
         """Write a group, its head last. Raises `ConditionFailedError` and `StorageRefusedError`."""
         last: dict[Key, Item] = {}
         latest = 0
-        for chunk in _chunks(chain(given.rest, given.more or ())):
+        for chunk in batched(chain(given.rest, given.more or ()), CHUNK_ITEMS):
             latest = max([latest, *map(_taken_at, filter(_is_view, chunk))])
             items = together = [self._with_ttl(item) for item in chunk]
             if not given.is_small:
@@ -224,7 +207,7 @@ class Restore:
         if digest := text(owner, "digest"):
             pk, sk = keys.owned(digest, given.name)
             yield {"PK": pk, "SK": sk}
-        if given.kind is WALLET:
+        if given.kind is kinds.WALLET:
             key = wallets.owner(text(given.head, "user"))
             yield {"PK": key.pk, "SK": key.sk, "wallet": given.name}
         if latest:
@@ -250,7 +233,8 @@ class Restore:
 
     def _enqueue(self, given: GivenGroup) -> None:
         """Enqueue an active event that is due soon, because the sweep may have passed its time."""
-        if given.kind is not EVENT or Feature.EVENTS not in self.installation.settings.features:
+        features = self.installation.settings.features
+        if given.kind is not kinds.EVENT or Feature.EVENTS not in features:
             return
         event = Event.of(given.head)
         if event.status is Status.ACTIVE:
@@ -284,26 +268,20 @@ def _head_writes(given: GivenGroup) -> Iterator[Put | Check]:
 
 
 def _is_view(item: Item) -> bool:
-    return text(item, "SK").startswith(VIEW.sort)
+    return text(item, "SK").startswith(kinds.VIEW.sort)
 
 
 def _taken_at(view: Item) -> int:
-    return milliseconds(text(view, "SK").removeprefix(VIEW.sort))
+    return milliseconds(text(view, "SK").removeprefix(kinds.VIEW.sort))
 
 
 def _goes_with_head(item: Item) -> bool:
     """Return whether an item is written together with the head, because it acts on its own."""
-    return text(item, "SK") in {OWNER.sort, MILESTONES.sort}
-
-
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    left = iter(items)
-    while chunk := list(islice(left, CHUNK_ITEMS)):
-        yield chunk
+    return text(item, "SK") in {kinds.OWNER.sort, kinds.MILESTONES.sort}
 
 
 def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
-    """Yield the groups of a file, and its other lines as they are. Raises `RestoreError`.
+    """Yield the groups of a file, and its other lines as they are. Raises `ReportedError`.
 
     The items of a large group are read when they are needed, and must be before the next group.
     """
@@ -313,8 +291,8 @@ def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
             yield from members
             continue
         first = next(members)
-        if first.kind not in HEADS:
-            raise RestoreError(
+        if first.kind not in kinds.HEADS:
+            raise ReportedError(
                 f"line {first.number}: the {first.kind.name} is of no badge or wallet before it"
             )
         items = (member.item for member in members)  # noqa: B031  the rest of the same members
@@ -333,7 +311,7 @@ def _decode(number: int, line: dict[str, Any]) -> GivenLine:
         f"{item.get('alias')}{item.get('user')}".encode()  # SQLite looks up keys as UTF-8
         kinds.check(item)
     except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
-        raise RestoreError(f"line {number} can't be imported: {error}") from error
+        raise ReportedError(f"line {number} can't be imported: {error}") from error
     return GivenLine(number, line, kind, item)
 
 

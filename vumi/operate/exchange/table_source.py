@@ -17,10 +17,9 @@ under way:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
@@ -32,11 +31,9 @@ from chalicelib.ulids import earliest
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
-from vumi.operate.admin.importing import PATIENCE
-from vumi.operate.admin.installation import Group, Installation, new_summary
+from vumi.operate.admin.installation import Group, Installation, map_patiently, new_summary
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
-BATCH_PARTITIONS = 100
 TRIES = 50
 """A try fails if another process has written the badge or the wallet meanwhile."""
 UNLIMITED = 1_000_000
@@ -47,73 +44,40 @@ POSTING_SECONDS = 30
 AFTER_EVERY_ID = "~"
 
 
-class TableSource:
-    """The `installation.Source` of an installation, which reads each item by its table."""
+def read_groups(installation: Installation, sleep: Callable[[Seconds], None]) -> Iterator[Group]:
+    """Yield all groups of an installation, wallets last."""
+    cut_at = installation.clock() + CLOCKS_SECONDS
+    done: set[str] = set()
+    wallets: list[Key] = []
+    partitions = groupby(installation.items(), lambda item: text(item, "PK"))
+    heads = (head for _, items in partitions if (head := _find_head(next(items))))
 
-    engine = "AWS"
+    def others() -> Iterator[Key]:
+        for head in heads:
+            if head.pk.startswith(WALLET.partition):
+                wallets.append(head)
+            else:
+                yield head
 
-    def __init__(
-        self,
-        installation: Installation,
-        objects: Iterable[tuple[str, bytes]] = (),
-        sleep: Callable[[Seconds], None] = time.sleep,
-    ) -> None:
-        """Read an installation; `objects` are those of its archive."""
-        self._installation = installation
-        self._objects = objects
-        self._sleep = sleep
-        self._cut_at = installation.clock() + CLOCKS_SECONDS
+    read = partial(_read, installation.table)
+    for groups in map_patiently(read, others(), installation.map_parallel):
+        yield from _take_new(groups, done)
+    if wallets:
+        wait = cut_at + CLOCKS_SECONDS + POSTING_SECONDS - installation.clock()
+        sleep(max(wait, 0))
+    read = partial(read_wallet, installation.table, earliest(to_milliseconds(cut_at)))
+    for groups in map_patiently(read, wallets, installation.map_parallel):
+        yield from groups
 
-    def groups(self) -> Iterator[Group]:
-        """Yield all groups, wallets last."""
-        done: set[str] = set()
-        wallet_keys: list[Key] = []
-        partitions = groupby(self._installation.items(), lambda item: text(item, "PK"))
-        heads = (head for _, items in partitions if (head := _find_head(next(items))))
-        while batch := list(islice(heads, BATCH_PARTITIONS)):
-            wallet_keys += [key for key in batch if key.pk.startswith(WALLET.partition)]
-            others = [key for key in batch if not key.pk.startswith(WALLET.partition)]
-            for groups in self._map(self._read, others):
-                yield from _take_new(groups, done)
-        cut = earliest(to_milliseconds(self._cut_at))
-        for start in range(0, len(wallet_keys), BATCH_PARTITIONS):
-            self._wait_for_wallets()
-            read = partial(read_wallet, self._installation.table, cut)
-            for groups in self._map(read, wallet_keys[start : start + BATCH_PARTITIONS]):
-                yield from groups
 
-    def objects(self) -> Iterable[tuple[str, bytes]]:
-        return self._objects
-
-    def queued_events(self) -> Iterable[tuple[str, str]]:
-        """Return nothing: a queue on AWS is the operator's own, and stays."""
-        return ()
-
-    def left_out(self) -> Sequence[str]:
-        return ()
-
-    def _map(
-        self, read: Callable[[Key], Sequence[Group]], heads: Sequence[Key]
-    ) -> Iterable[Sequence[Group]]:
-        def read_patiently(head: Key) -> Sequence[Group]:
-            return PATIENCE.call(partial(read, head))
-
-        return self._installation.map_parallel(read_patiently, heads)
-
-    def _read(self, key: Key) -> Sequence[Group]:
-        """Return the groups of a badge, one for each name, of all bans, or of an event or token."""
-        if key.pk.startswith(BADGE.partition):
-            return read_badge(self._installation.table, key.pk.removeprefix(BADGE.partition))
-        if key.pk == BAN.partition:
-            found = self._installation.table.query(key.pk, limit=UNLIMITED)
-            return [Group(ban) for ban in found]
-        item = self._installation.table.get(key)
-        return [Group(item)] if item else []
-
-    def _wait_for_wallets(self) -> None:
-        wait = self._cut_at + CLOCKS_SECONDS + POSTING_SECONDS - self._installation.clock()
-        if wait > 0:
-            self._sleep(wait)
+def _read(table: Table, key: Key) -> list[Group]:
+    """Return the groups of a badge, one for each name, of all bans, or of an event or token."""
+    if key.pk.startswith(BADGE.partition):
+        return read_badge(table, key.pk.removeprefix(BADGE.partition))
+    if key.pk == BAN.partition:
+        return [Group(ban) for ban in table.query(key.pk, limit=UNLIMITED)]
+    item = table.get(key)
+    return [Group(item)] if item else []
 
 
 def _find_head(item: Item) -> Key | None:

@@ -1,52 +1,181 @@
-"""The file of one machine, which a command opens while the server runs or not."""
+"""The file of one machine, which a command opens while the server runs or not.
+
+An export has the content that one read transaction sees while others write. It reads a partition
+from its last sort key on, so that the summary or the wallet comes first.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.summary import Summary
+from chalicelib.counting.view import View
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Item
+from chalicelib.storage.items import Item, text
+from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.archive import EntryRemoval, make_object
+from chalicelib.wallets.wallet import ENTRY
 from vumi.engine import VIEWS_QUEUE
 from vumi.errors import ReportedError
 from vumi.folder import refuse_foreign_entries
 from vumi.journals import ArchivedObject, in_folder
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import LetterOutcome
+from vumi.operate.admin.installation import (
+    Group,
+    LetterOutcome,
+    Source,
+    is_live,
+    later,
+    new_summary,
+)
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.exchange.file_source import FileSource
+from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.private_files import FOLDER_MODE
-from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import removed_items
-from vumi.storage.table import SqliteTable, all_items
+from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
+from vumi.storage.table import ALL_ITEMS, SqliteTable, all_items, fetch, item_of
 from vumi.storage.view_clock import ViewClock
 from vumi.workers.events import DELIVERY_QUEUE, find_queue
 
+ITEMS = f"{ALL_ITEMS} ORDER BY pk DESC, sk DESC"
+FIRST_VIEW = (
+    "SELECT sk FROM viewed CROSS JOIN views ON badge = number WHERE pk = ? ORDER BY sk LIMIT 1"
+)
+MESSAGES = "SELECT id, queue, body FROM messages WHERE queue IN (?, ?)"
+QUEUED_EVENTS = "SELECT queue, body FROM messages WHERE substr(queue, 1, ?) = ? ORDER BY id"
+CHANGES = (
+    "SELECT sequence, removed_at, pk, sk, attributes FROM changes"
+    " WHERE substr(sk, 1, 3) = ? ORDER BY sequence"
+)
+
+
+class FileSource:
+    """The content of a file; the connection has begun a read transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, archive: FolderArchive) -> None:
+        self._connection = connection
+        self._archive = archive
+        self._left_out: list[str] = []
+        self._waiting = self._read_waiting()
+
+    @property
+    def source(self) -> Source:
+        return Source(
+            "one machine", self._groups(), self._objects(), self._queued_events(), self._left_out
+        )
+
+    def _groups(self) -> Iterator[Group]:
+        rows = self._connection.execute(ITEMS)
+        for pk, partition in groupby(rows, itemgetter(0)):
+            yield from self._read_partition(pk, partition)
+        for badge_id in list(self._waiting):
+            yield from self._read_badge(badge_id, iter(()))
+
+    def _objects(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the objects of the archive, and those of entries that wait to be archived."""
+        yield from self._archive.read_all()
+        for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
+            try:
+                removal = EntryRemoval.of(item_of(*row), sequence, removed_at)
+            except MalformedError as error:
+                self._left_out.append(f"change {sequence}: {error}")
+                continue
+            yield make_object([removal])
+
+    def _queued_events(self) -> Iterator[tuple[str, str]]:
+        queues = len(EVENT_QUEUE), EVENT_QUEUE
+        for name, body in self._connection.execute(QUEUED_EVENTS, queues):
+            yield name.removeprefix(EVENT_QUEUE).removesuffix(DEAD_LETTERS), body
+
+    def _read_waiting(self) -> defaultdict[str, list[str]]:
+        """Return the ULIDs of the views that wait in the queue, by the ids of their badges."""
+        waiting: defaultdict[str, list[str]] = defaultdict(list)
+        queues = VIEWS_QUEUE, VIEWS_QUEUE + DEAD_LETTERS
+        for number, name, body in self._connection.execute(MESSAGES, queues):
+            try:
+                view = View.from_message(body)
+            except MalformedError as error:
+                self._left_out.append(f"message {number} of {name}: {error}")
+                continue
+            waiting[view.badge_id].append(view.ulid)
+        return waiting
+
+    def _read_partition(self, pk: str, rows: Iterator[tuple[str, str, str]]) -> Iterator[Group]:
+        if pk.startswith(BADGE.partition):
+            yield from self._read_badge(pk.removeprefix(BADGE.partition), rows)
+            return
+        first = next(rows)
+        kind = kind_of(item_of(*first))
+        if kind in STAYING:
+            return
+        if kind not in HEADS:
+            raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")
+        if kind.is_alone:
+            yield from (Group(item_of(*row)) for row in chain([first], rows))
+            return
+        yield Group(item_of(*first), (item_of(*row) for row in rows))
+
+    def _read_badge(self, badge_id: str, rows: Iterator[tuple[str, str, str]]) -> Iterator[Group]:
+        """Yield a badge with its live views, and with its views that wait in the queue."""
+        first = next(rows, None)
+        has_summary = first is not None and first[1] == keys.SUMMARY
+        head = item_of(*first) if first and has_summary else None
+        summary = Summary.of(badge_id, head or {})
+        views = list(self._find_uncounted(summary, self._waiting.pop(badge_id, [])))
+        if head is None and (first or views):
+            head = self._make_head(badge_id, views)
+        rest = rows if has_summary or first is None else chain([first], rows)
+        moving = filter(partial(_moves, summary=summary), (item_of(*row) for row in rest))
+        if head is not None:
+            yield Group(head, chain(views, moving))
+
+    def _make_head(self, badge_id: str, waiting: Sequence[Item]) -> Item:
+        """Return the head of a badge without a summary."""
+        rows = self._connection.execute(FIRST_VIEW, (keys.partition(badge_id),)).fetchall()
+        found = sorted([*(sk for (sk,) in rows), *(text(view, "SK") for view in waiting)])
+        return new_summary(badge_id, found[0].removeprefix(VIEW.sort) if found else "")
+
+    def _find_uncounted(self, summary: Summary, ulids: Sequence[str]) -> Iterator[Item]:
+        """Yield an item for each waiting view that is not counted or stored."""
+        target = self._read_summary(summary.alias) if summary.alias else summary
+        ended = max(summary.reset, target.reset)
+        for ulid in dict.fromkeys(ulids):
+            stored, seen = keys.view(summary.badge_id, ulid), keys.seen(ulid)
+            if fetch(self._connection, stored) or fetch(self._connection, seen):
+                continue
+            if View(summary.badge_id, ulid).milliseconds > ended:
+                key = keys.view(summary.badge_id, later(ulid, summary.watermark))
+                yield {"PK": key.pk, "SK": key.sk}
+
+    def _read_summary(self, badge_id: str) -> Summary:
+        return Summary.of(badge_id, fetch(self._connection, keys.summary(badge_id)) or {})
+
+
+def _moves(item: Item, summary: Summary) -> bool:
+    """Return whether an item of a badge moves: all but the views that are counted."""
+    sk = text(item, "SK")
+    return not sk.startswith(VIEW.sort) or is_live(item, summary)
+
+
 PAGE_IDS = 1_000
-
-
-class NoFileError(ReportedError):
-    """The file does not exist. The message says where it was expected."""
-
-
-class UnreadableFileError(ReportedError):
-    """The file can't be opened. The message says why."""
 
 
 class FileInstallation:
@@ -83,10 +212,10 @@ class FileInstallation:
         return self.delivery_queue.sibling(EVENT_QUEUE + name)
 
     @contextmanager
-    def open_source(self) -> Iterator[FileSource]:
+    def open_source(self) -> Iterator[Source]:
         """Open the content of one moment; the file keeps all later commits in its WAL."""
         with self.database.snapshot() as connection:
-            yield FileSource(connection, self.archive, VIEWS_QUEUE, EVENT_QUEUE)
+            yield FileSource(connection, self.archive).source
 
     def items(self) -> Iterator[Item]:
         return all_items(self.database)
@@ -98,7 +227,10 @@ class FileInstallation:
         return in_folder(self.data / archive.FOLDER, since)
 
     def removed_entries(self, wallet_id: str) -> Iterator[Item]:
-        return removed_items(self.database, wallets.PARTITION + wallet_id)
+        """Yield the entries that TTL has removed and the archive does not have yet."""
+        query = "SELECT pk, sk, attributes FROM changes WHERE pk = ?"
+        rows = self.database.stream(query, (wallets.PARTITION + wallet_id,))
+        return (item_of(*row) for row in rows)
 
     def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""
@@ -116,10 +248,10 @@ class FileInstallation:
 
 
 def find_file(folder: Path) -> Path:
-    """Return the path of the file in a folder. Raises `NoFileError`."""
+    """Return the path of the file in a folder. Raises `ReportedError`."""
     path = folder / FILE
     if not path.exists():
-        raise NoFileError(f"{path} does not exist; set DATA to the folder of the file")
+        raise ReportedError(f"{path} does not exist; set DATA to the folder of the file")
     return path
 
 
@@ -139,7 +271,7 @@ def open_installation(
 ) -> Iterator[FileInstallation]:
     """Open the file of DATA, which must exist: a new file would mean that DATA is wrong.
 
-    Raises `NoFileError`, `UnreadableFileError`, and `UnsafeFileError` if another user controls the
+    Raises `ReportedError` and `UnsafeFileError` if another user controls the
     folder.
     """
     path = find_file(settings.folder)
@@ -147,6 +279,6 @@ def open_installation(
     try:
         database = Database(path)
     except StorageError as error:
-        raise UnreadableFileError(f"{path} can't be opened: {error}") from error
+        raise ReportedError(f"{path} can't be opened: {error}") from error
     with closing(database):
         yield FileInstallation(database, settings, clock)

@@ -21,9 +21,8 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting import keys
-from chalicelib.counting.resources import Counting
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
@@ -33,10 +32,10 @@ from chalicelib.wallets.archive import PREFIX
 from vumi.errors import ReportedError
 from vumi.journals import MALFORMED, ArchivedObject, first_name
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import LetterOutcome
+from vumi.operate.admin.installation import LetterOutcome, Source
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.operate.check.items import StoredItem
-from vumi.operate.exchange.table_source import TableSource
+from vumi.operate.exchange.table_source import read_groups
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
@@ -55,14 +54,6 @@ INVISIBLE_SECONDS = 600
 LISTEN_SECONDS = 5
 BATCH_MESSAGES = 10
 """Messages in one request (SQS API reference)."""
-
-
-class StackError(ReportedError):
-    """AWS has refused a request, or does not answer. The message is that of AWS."""
-
-
-class SwitchedOffError(ReportedError):
-    """A command needs a feature that the stack does not have."""
 
 
 class StackInstallation:
@@ -107,9 +98,9 @@ class StackInstallation:
         return SqsQueue(aws_client("sqs"), url) if url else None
 
     @contextmanager
-    def open_source(self) -> Iterator[TableSource]:
+    def open_source(self) -> Iterator[Source]:
         objects = ((name, read().read()) for name, read in self._archived_objects())
-        yield TableSource(self, objects, self.sleep)
+        yield Source("AWS", read_groups(self, self.sleep), objects)
 
     def _archived_objects(self, **options: str) -> Iterator[tuple[str, Callable[[], Any]]]:
         """Yield the names of the archive's objects, in their order, each with its reader."""
@@ -168,7 +159,7 @@ class StackInstallation:
 
     def _output(self, name: str, feature: str, parameter: str) -> str:
         if name not in self.outputs:
-            raise SwitchedOffError(
+            raise ReportedError(
                 f"the stack {self.stack} has no {feature}; deploy it with {parameter}=on first"
             )
         return self.outputs[name]
@@ -272,12 +263,12 @@ def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:
 def open_installation(
     stack: str, environment: Mapping[str, str], clock: Callable[[], Seconds]
 ) -> Iterator[StackInstallation]:
-    """Find the resources of a stack. Raises `StackError` and `SettingsError`."""
+    """Find the resources of a stack. Raises `ReportedError` and `SettingsError`."""
     settings = Settings.from_environment(environment)
     try:
         found = outputs(aws_client("cloudformation", None), stack)
         yield StackInstallation(stack, found, settings, clock)
     except NoRegionError as error:
-        raise StackError("no region is configured; set AWS_DEFAULT_REGION") from error
+        raise ReportedError("no region is configured; set AWS_DEFAULT_REGION") from error
     except (BotoCoreError, ClientError) as error:
-        raise StackError(str(error)) from error
+        raise ReportedError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The commands for one badge, over a table with views."""
+"""The commands for one badge, over a table with views, and those for bans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chalicelib.counting import badge_count
+from chalicelib.counting import badge_count, bans
+from chalicelib.counting.bans import Ban
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.http.tokens import digest
@@ -18,7 +19,7 @@ from simulation.clocks import NOON
 from simulation.tables import FaultyTable, once
 from simulation.views import fold, put_summary, shown, store
 from tests.unit.vumi.commands import Vumi
-from vumi.operate.admin import badge
+from vumi.cli import badges
 
 DAY = 86_400
 HOURS = "--from 2026-11-20T00 --to 2026-11-20T23"
@@ -112,7 +113,7 @@ def test_the_base_of_a_deleted_badge_may_be_set_beside_a_visit(vumi: Vumi) -> No
     visit = once(lambda: put_summary(vumi.table, "a/b", version=99, deleted="operator"))
     owned = finding.look_up(vumi.table, "a/b")
     table = FaultyTable(vumi.table, before_write=visit)
-    assert not badge.reopen(table, owned, NOON).deleted
+    assert not badges.reopen(table, owned, NOON).deleted
     assert not read(vumi.table, "a/b").deleted
 
 
@@ -172,3 +173,33 @@ def test_views_of_hours_are_removed_from_a_badge_that_nobody_owns(vumi: Vumi) ->
     assert vumi("remove-views", "a/b", *hours) == 2
     assert vumi("remove-views", "a/b", *hours[:3], "tomorrow", "--yes") == 2
     assert "give a whole hour in UTC like 2026-11-21T08:00Z" in vumi.err
+
+
+AT = "2026-03-14T12:00:00.000Z"
+
+
+def test_bans_are_set_listed_and_lifted(vumi: Vumi) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        return vumi(*arguments), vumi.out
+
+    assert run("ban", "spammer/*", "--reason", "spam") == (0, "spammer/* is banned.\n")
+    assert run("ban", "e\u0301") == (0, "\u00e9 is banned.\n")
+    assert vumi.json("bans") == [
+        {"pattern": "spammer/*", "reason": "spam", "by": "vumi ban", "at": AT},
+        {"pattern": "\u00e9", "reason": "", "by": "vumi ban", "at": AT},
+    ]
+    assert run("bans")[1].splitlines()[1].split() == ["spammer/*", "spam", "vumi", "ban", AT]
+    assert run("unban", "spammer/*") == (0, "spammer/* is not banned any more.\n")
+    assert run("unban", "spammer/*")[0] == 1
+    assert [one.pattern for one in bans.read_all(vumi.table)] == ["\u00e9"]
+
+
+@pytest.mark.parametrize("wrong", [["", "--reason", "x"], ["a", "--reason", "x" * 201]])
+def test_a_wrong_ban_is_refused(vumi: Vumi, wrong: list[str]) -> None:
+    assert vumi("ban", *wrong) == 2
+    assert bans.read_all(vumi.table) == []
+
+
+def test_a_ban_knows_its_item() -> None:
+    ban = Ban("a#b", "spam", "admin", 7)
+    assert Ban.of(ban.item) == ban

@@ -1,9 +1,11 @@
-"""The program: its list of commands, their help, errors and exit statuses."""
+"""The program: its commands, their help, lines of JSON, errors, colours and progress."""
 
 from __future__ import annotations
 
 import re
 import time
+from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
 
 import click
 import pytest
@@ -11,33 +13,15 @@ import pytest
 from chalicelib import VERSION
 from chalicelib.storage.errors import UnavailableError
 from simulation.tables import FaultyTable, raising
+from simulation.views import put_summary
+from tests.terminals import run_on_terminal
 from tests.unit.vumi.commands import Vumi
+from vumi.cli import output
 from vumi.cli.options import Invocation
+from vumi.cli.output import CLEAR_LINE, Progress
 from vumi.cli.program import COMMANDS, GROUPS, main
-from vumi.cli.program import vumi as program
-
-
-def all_commands() -> list[tuple[str, click.Command]]:
-    """Return every command and the commands in it, by their full names."""
-    context = click.Context(program)
-    found = []
-    for name in COMMANDS:
-        command = program.get_command(context, name)
-        assert command is not None
-        found.append((name, command))
-        if isinstance(command, click.Group):
-            found += [(f"{name} {inner}", one) for inner, one in command.commands.items()]
-    return found
-
-
-@pytest.mark.parametrize(("name", "command"), all_commands(), ids=lambda one: str(one)[:20])
-def test_the_help_of_every_command_has_its_purpose_and_an_example(
-    name: str, command: click.Command
-) -> None:
-    assert command.name == name.rsplit(maxsplit=1)[-1]
-    assert (command.help or "").rstrip(".").strip()
-    assert "Examples:" in (command.epilog or "")
-    assert f"vumi {name}" in (command.epilog or "")
+from vumi.operate.check.items import FindingKind
+from vumi.storage.database import FILE, Database
 
 
 def test_the_program_tells_its_commands_and_its_version(
@@ -104,8 +88,6 @@ def test_a_shell_completes_commands_and_options(
     shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It asks the program by environment variables, as its script does."""
-    assert main(["completion", shell]) == 0
-    assert "_VUMI_COMPLETE" in capsys.readouterr().out
     monkeypatch.setenv("COMP_WORDS", "vumi redr")
     monkeypatch.setenv("COMP_CWORD", "redr" if shell == "fish" else "1")
     monkeypatch.setenv("_VUMI_COMPLETE", f"{shell}_complete")
@@ -114,3 +96,150 @@ def test_a_shell_completes_commands_and_options(
     out = capsys.readouterr().out
     assert ended.value.code == 0
     assert ("redrive-events" in out, "import" in out) == (True, False)
+
+
+RED, GREEN = "\x1b[31m", "\x1b[32m"
+
+
+class Stream(TextIOWrapper):
+    """A stream that may be a terminal."""
+
+    def __init__(self, *, is_terminal: bool, encoding: str = "utf-8") -> None:
+        super().__init__(BytesIO(), encoding)
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+@pytest.mark.parametrize("kind", FindingKind)
+def test_a_terminal_shows_a_coloured_symbol_and_a_pipe_the_word(kind: FindingKind) -> None:
+    shown = output.mark(kind, Stream(is_terminal=True))
+    symbol = click.unstyle(shown)
+    assert (len(symbol), symbol == shown) == (1, False)
+    for stream in (Stream(is_terminal=False), Stream(is_terminal=True, encoding="latin-1")):
+        assert output.mark(kind, stream) == f"{kind}:"
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [({}, None), ({"NO_COLOR": ""}, None), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colours_are_refused_by_the_environment(
+    environment: dict[str, str], wanted: object
+) -> None:
+    assert output.wants_color(environment) is wanted
+
+
+def test_a_check_on_a_terminal_has_colours_unless_they_are_refused(tmp_path: Path) -> None:
+    Database(tmp_path / FILE).close()
+    data = str(tmp_path)
+    tmp_path.chmod(0o700)
+    status, seen = run_on_terminal("check", DATA=data)
+    assert status == 0
+    assert f"{GREEN}✓\x1b[0m badges: each count equals the sum of its history\r\n" in seen
+    status, seen = run_on_terminal("check", DATA=data, NO_COLOR="1")
+    assert "✓ badges: each count equals the sum of its history\r\n" in seen
+    assert "\x1b" not in seen
+
+
+@pytest.mark.parametrize("arguments", [["show", "nobody"], ["lst"]])
+def test_the_first_word_of_an_error_is_red_on_a_terminal_alone(
+    vumi: Vumi, arguments: list[str], tmp_path: Path
+) -> None:
+    status, seen = run_on_terminal(*arguments, DATA=str(tmp_path))
+    assert status > 0
+    assert f"{RED}\x1b[1mError:\x1b[0m " in seen
+    assert vumi(*arguments) == status
+    assert "\x1b" not in vumi.err
+
+
+# ---- the line of progress
+
+
+class Terminal(StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def after(seconds: int, stream: StringIO) -> Progress:
+    """Return the progress of a command that has read two items and takes this time."""
+    line, waits = Progress("reading", stream), iter([False] * seconds)
+    assert list(line.count("ab")) == ["a", "b"]
+    line.run(lambda _: next(waits, True))
+    return line
+
+
+def text(line: Progress) -> str:
+    assert isinstance(line.stream, StringIO)
+    return line.stream.getvalue()
+
+
+def test_a_line_is_shown_from_the_second_second_on_and_is_removed() -> None:
+    line = after(3, Terminal())
+    drawn = [f"{CLEAR_LINE}reading ({seconds} s, 2 so far)" for seconds in (2, 3)]
+    assert text(line) == "".join(drawn)
+    line.hide()
+    line.hide()
+    assert text(line) == "".join([*drawn, CLEAR_LINE])
+
+
+def test_a_short_command_shows_no_line() -> None:
+    line = after(1, Terminal())
+    line.hide()
+    assert text(line) == ""
+
+
+def test_a_pipe_gets_no_line() -> None:
+    assert text(after(3, StringIO())) == ""
+
+
+NEW = "?"
+"""Stands for a new secret."""
+
+
+@pytest.fixture(autouse=True)
+def _badge(vumi: Vumi) -> None:
+    put_summary(vumi.memory, "a", base=10, count=5, version=1, created=1)
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("claim a", [{"id": "a", "secret": NEW}]),
+        (f"claim a --digest {'0' * 64}", [{"id": "a", "secret": None}]),
+        ("token create --name ci", [{"name": "ci", "token": NEW}]),
+        ("fold a", [{"badges": 1, "views": 0, "not_folded": 0}]),
+        ("redrive", [{"sent": 0, "too_old": 0, "malformed": 0}]),
+        ("redrive-events x", [{"id": "x", "outcome": "unknown", "error": ""}]),
+    ],
+)
+def test_a_result_is_read_by_a_program(
+    vumi: Vumi, command: str, lines: list[dict[str, object]]
+) -> None:
+    found = vumi.json(*command.split())
+    secret = {name for line in found for name, value in line.items() if len(str(value)) in {32, 43}}
+    assert [line | dict.fromkeys(secret & line.keys(), NEW) for line in found] == lines
+
+
+def test_an_import_is_read_by_a_program(vumi: Vumi, tmp_path: Path) -> None:
+    counts, export = tmp_path / "counts.csv", str(tmp_path / "export.jsonl")
+    counts.write_text("a,3\nb,4\n")
+    assert vumi.json("import", str(counts), "--dry-run") == [
+        {"id": "a", "outcome": "kept", "before": 10, "count": 3},
+        {"imported": 1, "unchanged": 0, "replaced": 0, "kept": 1},
+    ]
+    assert vumi("export", export) == 0
+    put_summary(vumi.memory, "a", count=1, version=1, created=9)
+    assert vumi.json("import", export) == [
+        {"kind": "badge", "name": "a", "kept": "it is here with other content"},
+        {"kind": "badge", "kept": 1},
+    ]
+
+
+def test_a_token_is_revoked_for_a_program(vumi: Vumi) -> None:
+    vumi.json("token", "create", "--name", "ci")
+    [revoked] = vumi.json("token", "revoke", "ci")
+    assert revoked["name"] == "ci"

@@ -9,15 +9,16 @@ import pytest
 
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Archive, Table
-from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
+from chalicelib.wallets.archive import EntryRemoval, batches, make_object
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation
+from simulation.memory_table import MemoryTable
 from tests.unit.vumi.commands import Vumi
-from vumi.cli.statement import HEADER, StatementError, open_statement
-from vumi.journals import UnreadableObjectError
+from vumi.cli.statement import HEADER, open_statement
+from vumi.errors import ReportedError
+from vumi.journals import PAGE, UnreadableObjectError, query_all
 from vumi.operate.admin.installation import Installation
 from vumi.operate.installations.file import open_installation
 from vumi.settings import StandaloneSettings
@@ -35,7 +36,7 @@ class Bank:
     def __init__(self, table: Table) -> None:
         self.table, self.now = table, NOW
         self.a, self.b = (
-            opening.open_wallet(table, user, int(NOW * 1000)).wallet_id for user in ("u-1", "u-2")
+            wallets.open_wallet(table, user, int(NOW * 1000)).wallet_id for user in ("u-1", "u-2")
         )
         self.ledger = Ledger(table, lambda: self.now)
 
@@ -49,15 +50,14 @@ class Bank:
 
 def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
     with open_statement(installation, wallet_id) as statement:
-        found = [(line.change, line.balance) for line in statement.lines()]
+        found = [(change, balance) for _, change, balance in statement.lines()]
         assert statement.balance == (found[-1][1] if found else 0)
         return found
 
 
 def archive_all(entries: list[Item], archive: Archive) -> None:
     for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
-        made = ArchiveObject.of_entries(batch)
-        archive.put(made.name, made.body)
+        archive.put(*make_object(batch))
 
 
 def test_entries_of_the_table_and_of_the_archive_are_in_one_order() -> None:
@@ -84,10 +84,10 @@ def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
     bank.post(5, bank.a)
     with open_statement(installation, bank.a) as statement:
         bank.post(6, bank.a)
-        assert [line.balance for line in statement.lines()] == [5] == [statement.balance]
+        assert [balance for *_, balance in statement.lines()] == [5] == [statement.balance]
     with open_statement(installation, bank.a) as statement:
         archive_all(bank.entries(bank.a), installation.archive)
-        assert [line.balance for line in statement.lines()] == [5, 11]
+        assert [balance for *_, balance in statement.lines()] == [5, 11]
 
 
 def test_entries_that_a_restore_has_undone_or_that_name_the_wallet_are_left_out() -> None:
@@ -131,8 +131,17 @@ def test_entries_that_wait_for_the_archive_are_in_the_statement_of_a_file(tmp_pa
 
 @pytest.mark.parametrize("wallet_id", ["7" * 26, "eva", ""])
 def test_an_unknown_wallet_is_reported(wallet_id: str) -> None:
-    with pytest.raises(StatementError, match=f"there is no wallet {wallet_id}"):
+    with pytest.raises(ReportedError, match=f"there is no wallet {wallet_id}"):
         read(MemoryInstallation(), wallet_id)
+
+
+def test_every_item_between_the_bounds_is_read_once() -> None:
+    """The last key of a page is the beginning of the first key of the next one."""
+    table = MemoryTable()
+    keys = [*(f"b{number:04}" for number in range(PAGE)), f"b{PAGE - 1:04}a", "c"]
+    items: list[Item] = [{"PK": "p", "SK": key} for key in ("a", *keys, "d")]
+    table.put_all([*items, {"PK": "q", "SK": "c"}])
+    assert [item["SK"] for item in query_all(table, "p", "b", "c")] == keys
 
 
 # ---- the command

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.resources import Action
-from vumi.server.client_limits import MAX_CLIENTS, ClientLimits, Rate, RefusalPace, network_of
+from vumi.server.client_limits import (
+    MAX_CLIENTS,
+    MAX_REFUSAL_DELAY_SECONDS,
+    REFUSAL_SECONDS,
+    ClientLimits,
+    Rate,
+    RefusalPace,
+    network_of,
+)
+from vumi.server.connections import Limits
 
 RATE = Rate(300, 60)
 
@@ -167,9 +176,12 @@ def test_refusals_of_one_client_follow_each_other_and_wait_for_no_other_client()
     assert pace.delay("2001:db8::1") == 0.0
 
 
-def test_no_refusal_waits_for_more_than_a_second() -> None:
+def test_refusals_of_all_connections_of_a_client_are_paced() -> None:
+    """Otherwise many of them come together, and ask again together."""
     pace = RefusalPace(lambda: 5.0)
-    assert max(pace.delay("192.0.2.1") for _ in range(1_000)) == 1.0
+    delays = [pace.delay("192.0.2.1") for _ in range(Limits().share)]
+    assert delays == pytest.approx([place * REFUSAL_SECONDS for place in range(len(delays))])
+    assert max(pace.delay("192.0.2.1") for _ in range(1_000)) == MAX_REFUSAL_DELAY_SECONDS
 
 
 def test_the_pace_remembers_a_bounded_number_of_clients() -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from chalicelib.history import top
+from chalicelib.history.routes import TOP
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
@@ -320,7 +320,7 @@ def test_a_corrupt_file_is_not_healthy(error: StorageError, path: str, status: i
     assert response.status == status
 
 
-@pytest.mark.parametrize("slow", [METRICS, ADMIN_DATA, f"{ADMIN_DATA}/badges", top.PATH])
+@pytest.mark.parametrize("slow", [METRICS, ADMIN_DATA, f"{ADMIN_DATA}/badges", TOP])
 def test_each_common_commit_is_measured_and_what_reads_much_is_in_none(slow: str) -> None:
     storage = Storage(costs={f"/{place}": 0.0001 for place in range(3)})
     answers(storage, [*gets(3), Request("GET", slow)])

@@ -26,8 +26,8 @@ from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
 from vumi.storage.badges import count_seen
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import Change
 from vumi.storage.table import SqliteTable
+from vumi.workers.deliveries import Change
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 VISIBILITY = 30.0
@@ -174,6 +174,19 @@ def test_a_hot_view_that_can_not_be_counted_fails_the_commit(world: World) -> No
     with pytest.raises(UnavailableError):
         world.commit(view(hot=True), view(place=1, hot=True)._replace(badge_id="wrong"))
     assert world.counts == (0, 0)
+
+
+def test_a_time_that_a_worker_reads_late_is_kept_by_it(world: World) -> None:
+    """The clock jumps between two readings of one commit."""
+
+    def jump(_: object, parts: Iterable[object], /) -> list[Any]:
+        world.clock.now += 86_400
+        world.resources.view_clock()
+        return [0 for _ in parts]
+
+    world.resources = replace(world.resources, map_parallel=jump)
+    assert world.worker.store_messages({1: YOUNG._replace(fold=True).to_message()}) == []
+    assert world.read("SELECT highest FROM clock") == [world.clock.now]
 
 
 @pytest.mark.parametrize("later", [VISIBILITY, OLD], ids=["young", "old"])

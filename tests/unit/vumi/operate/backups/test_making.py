@@ -15,8 +15,8 @@ import pytest
 
 from chalicelib.storage.items import Key
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
-from vumi.operate.backups import making
-from vumi.operate.backups.copying import BackupError
+from vumi.errors import ReportedError
+from vumi.operate.backups import backups
 from vumi.storage.archive import FOLDER, UNFINISHED, FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -58,7 +58,7 @@ def files(folder: Path) -> list[str]:
 def test_a_backup_is_complete_for_its_owner_alone_and_can_be_the_data_folder(
     folder: Path, tmp_path: Path
 ) -> None:
-    made = making.make(folder, tmp_path / "one")
+    made = backups.make(folder, tmp_path / "one")
     assert made.objects == 1
     parts = ["archive/journal/malformed/one.jsonl.gz", "secrets.json", FILE]
     assert files(tmp_path / "one") == parts
@@ -72,7 +72,7 @@ def test_a_backup_is_complete_for_its_owner_alone_and_can_be_the_data_folder(
 def test_commits_that_are_only_in_the_wal_are_in_the_backup(folder: Path, tmp_path: Path) -> None:
     with closing(Database(folder / FILE)) as database:
         SqliteTable(database).put_all([{**BADGE, "base": 8}])
-        making.make(folder, tmp_path / "one")
+        backups.make(folder, tmp_path / "one")
     assert files(tmp_path / "one")[-1] == FILE
     assert count(tmp_path / "one") == 8
 
@@ -86,15 +86,15 @@ def test_an_entry_that_moves_to_the_archive_during_a_backup_is_in_it(
         put(folder, 8)
         FolderArchive(folder / FOLDER).put("journal/malformed/two.jsonl.gz", b"left the table")
 
-    assert making.make(folder, tmp_path / "one", on_file_copied=archived).objects == 2
+    assert backups.make(folder, tmp_path / "one", on_file_copied=archived).objects == 2
     assert count(tmp_path / "one") == 7
 
 
 def test_an_older_backup_is_never_replaced(folder: Path, tmp_path: Path) -> None:
-    making.make(folder, tmp_path / "one")
+    backups.make(folder, tmp_path / "one")
     put(folder, 8)
-    with pytest.raises(BackupError, match="one exists; give another name, or use --keep"):
-        making.make(folder, tmp_path / "one")
+    with pytest.raises(ReportedError, match="one exists; give another name, or use --keep"):
+        backups.make(folder, tmp_path / "one")
     assert count(tmp_path / "one") == 7
 
 
@@ -103,8 +103,8 @@ def test_a_backup_is_not_made_around_or_in_the_data(
     folder: Path, tmp_path: Path, name: str
 ) -> None:
     before = files(tmp_path)
-    with pytest.raises(BackupError, match="give another"):
-        making.make(folder, tmp_path / name)
+    with pytest.raises(ReportedError, match="give another"):
+        backups.make(folder, tmp_path / name)
     assert files(tmp_path) == before
 
 
@@ -127,8 +127,8 @@ def test_a_backup_that_fails_leaves_nothing(
     folder: Path, tmp_path: Path, damage: Callable[[Path], object], target: str, says: str
 ) -> None:
     damage(folder / FILE)
-    with pytest.raises(BackupError, match=says):
-        making.make(folder, tmp_path / target)
+    with pytest.raises(ReportedError, match=says):
+        backups.make(folder, tmp_path / target)
     assert names(tmp_path) == ["data"]
 
 
@@ -146,7 +146,7 @@ def test_the_next_backup_removes_what_a_killed_one_left(
     (tmp_path / left / FOLDER).mkdir(parents=True)
     (tmp_path / left).chmod(0o700)
     (tmp_path / left / FILE).write_bytes(b"half a file")
-    making.make(folder, tmp_path / "one")
+    backups.make(folder, tmp_path / "one")
     assert count(tmp_path / "one") == 7
     assert names(tmp_path) == ["data", "one"]
 
@@ -156,7 +156,7 @@ def test_two_backups_of_one_name_do_not_mix(folder: Path, tmp_path: Path) -> Non
     (tmp_path / LEFT / FILE).write_bytes(b"half a file")
     opened = os.open(tmp_path / LEFT, os.O_RDONLY)
     fcntl.flock(opened, fcntl.LOCK_EX)
-    making.make(folder, tmp_path / "one")
+    backups.make(folder, tmp_path / "one")
     os.close(opened)
     assert (tmp_path / LEFT / FILE).read_bytes() == b"half a file"
     assert count(tmp_path / "one") == 7
@@ -167,10 +167,10 @@ def test_of_two_concurrent_backups_of_one_name_the_first_to_end_stays(
 ) -> None:
     def second() -> None:
         put(folder, 8)
-        making.make(folder, tmp_path / "one")
+        backups.make(folder, tmp_path / "one")
 
-    with pytest.raises(BackupError, match=r"one failed: .* Directory not empty"):
-        making.make(folder, tmp_path / "one", on_file_copied=second)
+    with pytest.raises(ReportedError, match=r"one failed: .* Directory not empty"):
+        backups.make(folder, tmp_path / "one", on_file_copied=second)
     assert count(tmp_path / "one") == 8
     assert names(tmp_path) == ["data", "one"]
 
@@ -191,7 +191,7 @@ def test_a_planted_link_is_not_followed(
 ) -> None:
     before = files(victim)
     (tmp_path / name).symlink_to(victim)
-    making.make(folder, tmp_path / "one")
+    backups.make(folder, tmp_path / "one")
     assert files(victim) == before
     assert count(victim) == 1
     assert (tmp_path / name).is_symlink()
@@ -204,7 +204,7 @@ def test_a_planted_folder_is_neither_used_nor_removed(
 ) -> None:
     (tmp_path / name).mkdir(mode=0o700)
     os.chown(tmp_path / name, STRANGER, STRANGER)
-    making.make(folder, tmp_path / "one")
+    backups.make(folder, tmp_path / "one")
     assert names(tmp_path / name) == []
     assert (tmp_path / "one").stat().st_uid == os.geteuid()
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
@@ -217,7 +217,7 @@ def test_a_folder_that_another_user_may_have_named_is_not_removed(
     """Others can rename what is around it, or can read it, as no unfinished backup."""
     victim.rename(tmp_path / LEFT)
     (tmp_path / place).chmod(mode)
-    making.make(folder, tmp_path / "one")
+    backups.make(folder, tmp_path / "one")
     assert count(tmp_path / LEFT) == 1
 
 
@@ -235,34 +235,49 @@ def test_a_backup_that_is_replaced_while_it_is_made_fails_and_changes_nothing(
         else:
             victim.rename(unfinished)
             unfinished.rename(victim)
-            making.make(folder, unfinished)  # a planted copy that is correct
+            backups.make(folder, unfinished)  # a planted copy that is correct
 
-    with pytest.raises(BackupError, match="another user has replaced one"):
-        making.make(folder, tmp_path / "one", on_file_copied=replaced)
+    with pytest.raises(ReportedError, match="another user has replaced one"):
+        backups.make(folder, tmp_path / "one", on_file_copied=replaced)
     assert files(victim) == before
     assert count(victim) == 1
     assert names(tmp_path / "aside") == []
 
 
-SWAP = """
-import os, sys
+SCRIPT = """
+import sys
 from pathlib import Path
-from vumi.operate.backups import making
-from vumi.operate.backups.copying import BackupError
+from vumi.errors import ReportedError
+from vumi.operate.backups.backups import make, restore
+{hook}
+sys.addaudithook(hook)
+try:
+    {command}
+except ReportedError as error:
+    print(error)
+"""
 
+
+def run_hooked(hook: str, command: str, *arguments: object) -> str:
+    """Run a command whose audit events call a hook, and return the error that it prints."""
+    script = SCRIPT.format(hook=hook, command=command)
+    return subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=Path(__file__).parents[5],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+SWAP = """
 folder, target, victim = map(Path, sys.argv[1:])
 
-def swap(event, arguments):
+def hook(event, arguments):
     if event == "sqlite3.connect" and "/.one." in str(arguments[0]):
         [unfinished] = target.parent.glob(".one.*.part")
         unfinished.rename(target.parent / "aside")
         unfinished.symlink_to(victim)
-
-sys.addaudithook(swap)
-try:
-    making.make(folder, target)
-except BackupError as error:
-    print(error)
 """
 
 
@@ -271,26 +286,20 @@ def test_sqlite_writes_to_no_folder_that_replaced_the_backup(
 ) -> None:
     """SQLite opens a path, which another user changes just before."""
     before = snapshot(victim)
-    said = subprocess.run(  # noqa: S603  the text above
-        [sys.executable, "-c", SWAP, str(folder), str(tmp_path / "one"), str(victim)],
-        cwd=Path(__file__).parents[5],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    said = run_hooked(SWAP, "make(folder, target)", folder, tmp_path / "one", victim)
     assert "one failed: SQLite: unable to open database file" in said
     assert snapshot(victim) == before
     assert not (tmp_path / "one").exists()
 
 
 def test_a_link_is_not_replaced(folder: Path, tmp_path: Path, victim: Path) -> None:
-    making.make(folder, tmp_path / "two")
+    backups.make(folder, tmp_path / "two")
     (tmp_path / "one").symlink_to(tmp_path / "two")
-    with pytest.raises(BackupError, match="one is a symbolic link; give another name"):
-        making.make(folder, tmp_path / "one")
+    with pytest.raises(ReportedError, match="one is a symbolic link; give another name"):
+        backups.make(folder, tmp_path / "one")
     (tmp_path / "dangling").symlink_to(victim / "new")
-    with pytest.raises(BackupError, match="dangling is a symbolic link; give another name"):
-        making.make(folder, tmp_path / "dangling")
+    with pytest.raises(ReportedError, match="dangling is a symbolic link; give another name"):
+        backups.make(folder, tmp_path / "dangling")
 
 
 @pytest.mark.parametrize("name", [FILE, "secrets.json", "archive/journal/link"])
@@ -301,6 +310,6 @@ def test_a_link_in_the_data_folder_is_not_copied(
     (tmp_path / "secret").write_text("of the operator")
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(tmp_path / target)
-    with pytest.raises(BackupError, match=f"{name} is a symbolic link: replace it by what it"):
-        making.make(folder, tmp_path / "one")
+    with pytest.raises(ReportedError, match=f"{name} is a symbolic link: replace it by what it"):
+        backups.make(folder, tmp_path / "one")
     assert names(tmp_path) == ["data", "secret", victim.name]

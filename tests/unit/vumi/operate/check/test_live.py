@@ -13,9 +13,8 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.writes import Delete, Put
-from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.archive import ArchiveObject, EntryRemoval, batches
+from chalicelib.wallets.archive import EntryRemoval, batches, make_object
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.memory_table import MemoryTable
@@ -66,7 +65,7 @@ class Stack:
     def __post_init__(self) -> None:
         self.table.put_all([SUMMARY, DAY])
         self.source, self.target = (
-            opening.open_wallet(self.table, user, 1).wallet_id for user in ("u-1", "u-2")
+            wallets.open_wallet(self.table, user, 1).wallet_id for user in ("u-1", "u-2")
         )
         self.ledger = Ledger(self.table, lambda: NOW)
         self.ledger.post(Posting("n-1", 500, self.source))
@@ -111,8 +110,8 @@ class Stack:
 
     def put_in_archive(self, *entries: Item) -> None:
         for batch in batches(EntryRemoval.of(entry, 1, NOW) for entry in entries):
-            made = ArchiveObject.of_entries(batch)
-            self.archive[made.name] = made.body
+            name, content = make_object(batch)
+            self.archive[name] = content
 
 
 SOUND = [
@@ -209,7 +208,7 @@ def test_a_wallet_that_is_opened_during_the_scan_is_no_error(stack: Stack) -> No
     """The scan is past its user's item by then, and finds the wallet."""
 
     def open_wallet() -> None:
-        wallet = opening.open_wallet(stack.table, "u-3", 1).wallet_id
+        wallet = wallets.open_wallet(stack.table, "u-3", 1).wallet_id
         stack.ledger.post(Posting("n-5", 9, wallet))
 
     stack.during[key_of(DAY)] = open_wallet

@@ -21,10 +21,10 @@ from simulation.clocks import NOON, Clock
 from simulation.exchange_world import QUEUE, export, one_machine, restore
 from simulation.installation import MemoryInstallation
 from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
-from vumi.operate.exchange.files import ExportFileError
+from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
 from vumi.operate.kinds import UnknownItemError
-from vumi.storage.removals import remove_expired
+from vumi.workers.expiry import Expiry
 
 BADGE = "octocat"
 WALLET = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -49,7 +49,7 @@ def test_an_export_is_of_one_moment(file: FileInstallation) -> None:
     put_views(file.table, AT_NOON, AT_NOON + 1)
     put_summary(file.table, "z", count=1)
     with file.open_source() as source:
-        groups = source.groups()
+        groups = source.groups
         assert next(groups).head["count"] == 1
         put_views(file.table, AT_NOON + 2)
         fold(file.table, NOON + 2_000)
@@ -114,7 +114,7 @@ def test_a_view_of_an_earlier_life_in_the_queue_is_left_out(file: FileInstallati
 def test_a_malformed_message_is_reported(file: FileInstallation) -> None:
     file.views_queue.send("malformed")
     with file.open_source() as source:
-        [reason] = source.left_out()
+        [reason] = source.left_out
     assert reason.startswith("message 1 of vu-mi-views: expected")
 
 
@@ -122,9 +122,7 @@ def test_entries_that_wait_for_the_archive_move_as_its_objects(file: FileInstall
     entry = Entry(WALLET, Posting("nonce-01", 5, WALLET), AT_NOON)
     file.table.write(Put(entry.item(WALLET)))
     file.archive.put("journal/2026/03/01/x.jsonl.gz", gzip.compress(b'{"id":1}\n'))
-    file.database.write(
-        lambda connection: remove_expired(connection, 4e9, 9, lambda _: True, lambda _: True)
-    )
+    Expiry(file.database, file.views_queue, lambda: 4e9, lambda: None).step()
     archived, waiting = lines(file, "object")
     assert archived["text"] == '{"id":1}\n'
     assert json.loads(waiting["text"])["id"] == WALLET
@@ -135,7 +133,7 @@ def test_entries_that_wait_for_the_archive_move_as_its_objects(file: FileInstall
 
 def test_an_object_that_can_not_be_read_is_named(file: FileInstallation) -> None:
     file.archive.put("journal/a.jsonl.gz", b"no gzip")
-    with pytest.raises(ExportFileError, match=r"journal/a.jsonl.gz of the archive can't be read"):
+    with pytest.raises(ReportedError, match=r"journal/a.jsonl.gz of the archive can't be read"):
         export(file)
 
 
@@ -148,7 +146,7 @@ def test_an_item_of_no_known_kind_is_refused(file: FileInstallation) -> None:
 def test_events_that_wait_in_a_queue_move(file: FileInstallation) -> None:
     file.event_queue(QUEUE).send_all([Message("one"), Message("two")])
     with file.open_source() as source:
-        assert list(source.queued_events()) == [(QUEUE, "one"), (QUEUE, "two")]
+        assert list(source.queued_events) == [(QUEUE, "one"), (QUEUE, "two")]
     other = MemoryInstallation(clock=Clock(NOON))
     [kept, _] = restore(other, export(file))
     assert kept.reason == "EVENT_QUEUES has no queue mails here"

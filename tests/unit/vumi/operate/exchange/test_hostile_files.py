@@ -30,10 +30,9 @@ from simulation.views import AT_NOON, put_summary, ulid
 from tests.profile import cases
 from vumi.errors import ReportedError
 from vumi.operate import kinds
-from vumi.operate.admin.counts_file import ImportedCount
-from vumi.operate.admin.importing import Import
+from vumi.operate.admin.counts import Import, ImportedCount
 from vumi.operate.exchange import files
-from vumi.operate.exchange.files import MAX_LINE_BYTES, MAX_RATIO, ExportFileError
+from vumi.operate.exchange.files import MAX_LINE_BYTES, MAX_RATIO
 from vumi.operate.exchange.restoring import RestoreOutcome
 from vumi.operate.kinds import MOVING
 from vumi.tokens import StoredToken
@@ -72,8 +71,10 @@ LINES: list[Line] = [
     {"type": "owner", "id": "a", "digest": DIGEST, "names": ["b"]},
     {"type": "milestones", "id": "a", "owner": DIGEST, "milestones": []},
     {"type": "day", "id": "a", "day": "2026-03-13", "views": 1, "h00": 1},
+    {"type": "traffic", "id": "a", "month": "2026-03", "days": {"2026-03-14": {"views": 1}}},
     {"type": "view", "id": "a", "view": ulid(AT_NOON, 1)},
     {"type": "badge", "id": "b", "alias": "a", "version": 1},
+    {"type": "ban", "pattern": "a#b*", "reason": "", "by": "x", "at": 1},
     EVENT,
     TOKEN_LINE,
     WALLET_LINE,
@@ -126,7 +127,7 @@ def own_partitions(lines: list[Line]) -> Iterator[str]:
     """Yield the partitions of the items that lines name, each by the id of its own type."""
     for line in lines:
         if kind := MOVING.get(str(line["type"])):
-            yield f"{kind.partition}{line.get(kind.names[0])}"
+            yield kind.partition + ("" if kind.is_alone else str(line.get(kind.names[0])))
         if line["type"] == "wallet":
             yield f"{OWNERS}{line['user']}"
 
@@ -161,6 +162,17 @@ def test_an_import_writes_only_items_under_the_ids_of_its_lines(
 
 def test_these_lines_are_imported_without_changes() -> None:
     assert outcomes(restore(empty(), file_of(*LINES))) == {RestoreOutcome.IMPORTED}
+
+
+def test_an_item_of_each_kind_survives_its_line() -> None:
+    lines = [line for line in LINES if line["type"] in MOVING]
+    assert {line["type"] for line in lines} == {*MOVING}
+    for line in lines:
+        kind, item = kinds.item_of(line)
+        assert kinds.kind_of(item) is kind
+        assert files.decode(files.encode(kind.to_line(item))) == line
+    with pytest.raises(kinds.WrongLineError, match="the badge a has 'id'; known: alias base"):
+        MOVING["badge"].to_line({"PK": "USER#a", "SK": "VIEWS", "id": "b"})
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line["type"])
@@ -278,7 +290,7 @@ def test_a_bomb_or_a_damaged_file_is_refused_in_words(
     path = tmp_path / "file"
     path.write_bytes(content)
     says = f"over {MAX_RATIO} times as large" if reason == "bomb" else reason
-    with pytest.raises(ExportFileError, match=says), files.open_input(str(path)) as opened:
+    with pytest.raises(ReportedError, match=says), files.open_input(str(path)) as opened:
         list(files.read(str(path), opened).lines())
 
 
@@ -290,6 +302,6 @@ def test_a_line_of_any_length_needs_bounded_memory(tmp_path: Path) -> None:
         file.truncate(2**33)
     with (
         files.open_input(str(path)) as opened,
-        pytest.raises(ExportFileError, match=f"line 1 has more than {MAX_LINE_BYTES} bytes"),
+        pytest.raises(ReportedError, match=f"line 1 has more than {MAX_LINE_BYTES} bytes"),
     ):
         files.read(str(path), opened)

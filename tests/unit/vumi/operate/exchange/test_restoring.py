@@ -35,8 +35,9 @@ from simulation.tables import FaultyTable, once, raising
 from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, store, ulid, view
 from tests.profile import cases
 from tests.unit.vumi.operate.exchange.test_hostile_files import EVENT, WALLET, file_of
+from vumi.errors import ReportedError
 from vumi.operate.exchange import files
-from vumi.operate.exchange.restoring import LISTED_ITEMS, Restore, RestoreError, RestoreOutcome
+from vumi.operate.exchange.restoring import LISTED_ITEMS, Restore, RestoreOutcome
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable, all_items
 
@@ -185,7 +186,7 @@ def test_a_badge_that_is_claimed_during_its_import_is_kept() -> None:
 
 
 def test_a_day_of_no_badge_is_refused() -> None:
-    with pytest.raises(RestoreError, match="line 2: the day is of no badge"):
+    with pytest.raises(ReportedError, match="line 2: the day is of no badge"):
         restore(empty(), file_of({"type": "day", "id": "a", "day": "2026-03-14", "views": 0}))
 
 
@@ -197,7 +198,7 @@ def test_a_day_of_no_badge_is_refused() -> None:
     ],
 )
 def test_a_newer_format_is_refused(version: object, reason: str) -> None:
-    with pytest.raises(files.ExportFileError, match=reason):
+    with pytest.raises(ReportedError, match=reason):
         restore(empty(), file_of(version=version))
 
 
@@ -212,9 +213,9 @@ def test_a_cut_or_changed_file_is_refused_before_any_line_is_used() -> None:
         b"".join([*some[:2], *some[3:]]),
         exported + b"\n",
     ):
-        with pytest.raises(files.ExportFileError, match="FILE is cut or was changed"):
+        with pytest.raises(ReportedError, match="FILE is cut or was changed"):
             restore(other, wrong)
-    with pytest.raises(files.ExportFileError, match="its first line has no such format"):
+    with pytest.raises(ReportedError, match="its first line has no such format"):
         restore(other, b"{}\n")
     assert other.memory.items == {}
 

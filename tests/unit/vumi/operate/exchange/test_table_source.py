@@ -17,16 +17,15 @@ from chalicelib.counting import badge_count
 from chalicelib.counting.view import View
 from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.changing import BadgeChange
-from chalicelib.owners.errors import OwnerError
+from chalicelib.owners.finding import OwnerError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.ulids import earliest
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.ledger import Ledger, PostingError
-from chalicelib.wallets.wallet import Posting
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import Posting, PostingError
 from simulation.clocks import NOON, Clock
 from simulation.exchange_world import export, outcomes, restore
 from simulation.installation import MemoryInstallation
@@ -36,7 +35,7 @@ from simulation.views import WINDOWS, fold, put_summary, shown, store
 from tests.profile import cases
 from vumi.operate.check.items import Items, StoredItem
 from vumi.operate.exchange.restoring import RestoreOutcome
-from vumi.operate.exchange.table_source import CLOCKS_SECONDS, TableSource, read_badge, read_wallet
+from vumi.operate.exchange.table_source import CLOCKS_SECONDS, read_badge, read_groups, read_wallet
 
 NAMES = ["a", "alias", "b"]
 
@@ -184,7 +183,7 @@ class Bank:
         for number in range(3):
             user = f"6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d1{number}"
             now = to_milliseconds(self.clock.now)
-            self.wallets.append(opening.open_wallet(self.table, user, now).wallet_id)
+            self.wallets.append(wallets.open_wallet(self.table, user, now).wallet_id)
 
     def post(self) -> None:
         """Deposit, or transfer as much as possible."""
@@ -261,7 +260,7 @@ class HalfVisible(MemoryTable):
 @pytest.mark.parametrize("part", ["wallet", "entry"])
 def test_a_posting_of_after_the_cut_that_is_half_visible_is_undone_or_waited_for(part: str) -> None:
     table, clock = HalfVisible(), Clock(NOON)
-    wallet_id = opening.open_wallet(table, "u", 1).wallet_id
+    wallet_id = wallets.open_wallet(table, "u", 1).wallet_id
     key, ledger = wallets.wallet(wallet_id), Ledger(table, clock)
     ledger.post(Posting("nonce-01", 5, wallet_id))
     before = table.get(key)
@@ -279,10 +278,10 @@ def test_a_posting_of_after_the_cut_that_is_half_visible_is_undone_or_waited_for
 def test_an_export_of_wallets_waits_until_all_postings_of_before_are_visible() -> None:
     slept: list[Seconds] = []
     memory, clock = MemoryTable(), Clock(NOON)
-    for _ in TableSource(MemoryInstallation(memory, clock=clock), sleep=slept.append).groups():
+    for _ in read_groups(MemoryInstallation(memory, clock=clock), slept.append):
         pass
     assert slept == []
     Bank(memory, clock, Random(1)).open()  # noqa: S311  a history
-    for _ in TableSource(MemoryInstallation(memory, clock=clock), sleep=slept.append).groups():
+    for _ in read_groups(MemoryInstallation(memory, clock=clock), slept.append):
         pass
     assert slept == [230]

@@ -1,1 +1,0 @@
-"""Webhooks: the signature and the request."""
