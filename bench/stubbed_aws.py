@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import botocore
 from cryptography.x509 import IPAddress
 
-from chalicelib.aws import connections
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
+from chalicelib.aws.json_client import HttpReply
 from chalicelib.counting import keys
 from chalicelib.counting.summary import HOURS_OF_DAY, Day, hour_of
 from chalicelib.ulids import new_ulid
@@ -66,10 +66,10 @@ class StubbedAws:
         self._sort_keys = [item["SK"]["S"] for item in self._items]
         self._answers: dict[bytes, Answer] = {}
 
-    def send(self, headers: Mapping[str, str], body: bytes) -> connections.HttpReply:
+    def send(self, headers: Mapping[str, str], body: bytes) -> HttpReply:
         """Answer a request of vu-mi's client in place of the network."""
         answer = self.answer(headers["X-Amz-Target"], body)
-        return connections.HttpReply(200, answer.headers, answer.body)
+        return HttpReply(200, answer.headers, answer.body)
 
     def answer(self, target: str, body: bytes) -> Answer:
         """Return the answer to a request; `target` is its header `X-Amz-Target`."""

@@ -14,9 +14,9 @@ from chalicelib.counting import keys
 from chalicelib.events.sender import sender_of
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.history.routes import Top
-from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, NoLimits, Room
+from chalicelib.http.authentication import RefusalLog
 from chalicelib.outgoing.fetching import fetcher_of
+from chalicelib.resources import Limits, NoLimits, Room
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY

@@ -17,7 +17,7 @@ from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.units import Seconds
 from vumi.metrics.counters import LogEvents, RequestMetrics, Totals
 from vumi.metrics.families import CONTENT_TYPE, Family, render

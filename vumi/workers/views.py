@@ -11,7 +11,7 @@ from typing import TypeVar
 from chalicelib import telemetry
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.counting.view import View, ViewMessages
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.urls import (
     STRANGERS_SLOTS,
+    Allowed,
     BadUrlError,
     Record,
     UnreachableError,
