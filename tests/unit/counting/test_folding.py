@@ -155,7 +155,6 @@ def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: Mem
 
 
 def put_today(table: Table, **attributes: Value) -> None:
-    """Put today as a finished day."""
     table.write(Put(keys.day(BADGE, TODAY).item(**attributes)))
 
 

@@ -22,7 +22,6 @@ TOMORROW = Hour("2026-03-15", 0)
 
 
 def stored(table: Table, **attributes: Value) -> Summary:
-    """Store a summary and read it."""
     put_summary(table, BADGE, **attributes)
     return read(table, BADGE)
 

@@ -199,6 +199,13 @@ def test_an_area_is_as_high_as_its_days_have_views(repeated: list[int]) -> None:
     assert [x for x, _ in points] == sorted({x for x, _ in points})
 
 
+def of_unit(by: Interval, amount: int, *, is_current: bool = True) -> History:
+    """Return a history of one view in each of so many units."""
+    starts = Span(first=TODAY.date() - timedelta(days=400), by=by).resolve(TODAY, None).starts
+    buckets = tuple(Bucket(start, 1) for start in starts[:amount])
+    return History(by, 1, None, buckets, is_current=is_current)
+
+
 @pytest.mark.parametrize(
     ("history", "wide", "title"),
     [
@@ -207,9 +214,18 @@ def test_an_area_is_as_high_as_its_days_have_views(repeated: list[int]) -> None:
         (of(1), 600, "1 view today"),
         (of(1_234_567, 0), 600, "1,234,567 views in 2 days"),
         (of(*[0] * 399, 1_234_567), 200, "1.2M views in 400 days"),
+        (of_unit(Interval.HOUR, 24), 600, "24 views in 24 hours"),
+        (of_unit(Interval.HOUR, 1), 600, "1 view this hour"),
+        (of_unit(Interval.WEEK, 3), 600, "3 views in 3 weeks"),
+        (of_unit(Interval.WEEK, 1), 600, "1 view this week"),
+        (of_unit(Interval.MONTH, 12), 600, "12 views in 12 months"),
+        (of_unit(Interval.MONTH, 1), 600, "1 view this month"),
+        (of_unit(Interval.DAY, 1, is_current=False), 600, "1 view on 2025-10-17"),
+        (of_unit(Interval.WEEK, 1, is_current=False), 600, "1 view in the week of 2025-10-13"),
+        (of_unit(Interval.MONTH, 1, is_current=False), 600, "1 view in 2025-10"),
     ],
 )
-def test_the_title_has_the_total_in_full_or_where_it_is_too_long_in_short(
+def test_the_title_has_the_unit_and_the_total_in_full_or_where_it_is_too_long_in_short(
     history: History, wide: int, title: str
 ) -> None:
     assert texts(chart.draw(history, Look(wide)))[0] == title
@@ -333,29 +349,6 @@ def test_a_theme_has_only_its_colours() -> None:
         drawn = chart.draw(of(1, 2), Look(theme=theme))
         assert re.findall("#[0-9a-f]{6}", drawn) == [grey, blue]
         assert "@media" not in drawn
-
-
-@pytest.mark.parametrize(
-    ("by", "amount", "is_current", "title"),
-    [
-        (Interval.HOUR, 24, True, "24 views in 24 hours"),
-        (Interval.HOUR, 1, True, "1 view this hour"),
-        (Interval.WEEK, 3, True, "3 views in 3 weeks"),
-        (Interval.WEEK, 1, True, "1 view this week"),
-        (Interval.MONTH, 12, True, "12 views in 12 months"),
-        (Interval.MONTH, 1, True, "1 view this month"),
-        (Interval.DAY, 1, False, "1 view on 2025-10-17"),
-        (Interval.WEEK, 1, False, "1 view in the week of 2025-10-13"),
-        (Interval.MONTH, 1, False, "1 view in 2025-10"),
-    ],
-)
-def test_the_title_names_the_unit(
-    by: Interval, amount: int, title: str, *, is_current: bool
-) -> None:
-    starts = Span(first=TODAY.date() - timedelta(days=400), by=by).resolve(TODAY, None).starts
-    buckets = tuple(Bucket(start, 1) for start in starts[:amount])
-    drawn = parse(chart.draw(History(by, 1, None, buckets, is_current=is_current), Look()))
-    assert drawn.findtext(f"{SVG}title") == title
 
 
 @given(st.from_regex("#[0-9a-f]{6}", fullmatch=True))

@@ -29,7 +29,6 @@ def claim(table: Table, badge_id: str = BADGE, base: int = 0, now: float = NOON)
 
 
 def claimed(table: Table, badge_id: str = BADGE, base: int = 0) -> OwnedBadge:
-    """Claim a badge, and return it."""
     return finding.authenticate(table, badge_id, claim(table, badge_id, base))
 
 
@@ -46,7 +45,6 @@ def rename(table: Table, owned: OwnedBadge, *names: str) -> OwnedBadge:
 
 
 def delete(table: Table, owned: OwnedBadge, now: float = NOON) -> None:
-    """Delete a badge."""
     changing.delete(table, owned, now, WINDOWS.retention)
 
 
@@ -73,7 +71,6 @@ def items(table: Table, badge_id: str = BADGE) -> list[Item]:
 
 
 def put_day(table: Table, day: str, **attributes: Value) -> None:
-    """Put a finished day of the badge."""
     table.put_all([keys.day(BADGE, day).item(**attributes)])
 
 

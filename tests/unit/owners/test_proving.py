@@ -242,7 +242,6 @@ def rename(world: World, badge_id: str, secret: str, *names: str) -> None:
 
 
 def prove(world: World, name: str, key: str = KEY, own_digest: str = "") -> str:
-    """Publish a proof and send it."""
     world.wait()
     world.publish(proof(name, key, own_digest))
     return world.prove(proof(name, key, own_digest))

@@ -57,7 +57,6 @@ def look(api: Api, badge_id: str = "octocat") -> str:
 
 
 def view(api: Api, badge_id: str = "octocat", times: int = 1) -> None:
-    """Take and store views."""
     for _ in range(times):
         api.ask("GET", f"/api/v1/views?id={badge_id}")
     assert store(api.table, *api.views) == {}

@@ -91,13 +91,11 @@ def desk(resources: GivenResources) -> Desk:
 
 @pytest.fixture
 def eva(desk: Desk) -> str:
-    """Return Eva's wallet."""
     return desk.open(EVA)
 
 
 @pytest.fixture
 def bob(desk: Desk) -> str:
-    """Return Bob's wallet."""
     return desk.open(BOB)
 
 
