@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 from chalicelib.http import tokens
-from chalicelib.settings import Settings
 from chalicelib.wallets.wallet import MAX_BALANCE
-from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
 from simulation.tokens import store_token
-from tests.unit import http_requests
-from tests.unit.http_requests import Answer, read_badge
+from tests.unit.http_requests import Answer, Api, read_badge
 
 WALLETS = "/api/v1/wallets"
 EVA = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -29,19 +23,13 @@ NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 USERS = {EVAS: EVA, BOBS: BOB, CARLS: CARL}
 
 
-class Desk:
+class Desk(Api):
     """A client that sends a token, by default the operator's."""
 
-    def __init__(self, resources: GivenResources) -> None:
-        self._resources = resources
-
     def ask(
-        self, method: str, target: str, body: object = b"", token: str = OPERATOR, kind: str = ""
+        self, method: str, target: str, body: object = b"", token: str = OPERATOR, **more: Any
     ) -> Answer:
-        authorization = f"Bearer {token}" if token else ""
-        return http_requests.ask(
-            self._resources, method, target, body, kind=kind, authorization=authorization
-        )
+        return super().ask(method, target, body, token, **more)
 
     def open(self, user: str) -> str:
         made = self.ask("POST", WALLETS, {"user_id": user})
@@ -76,17 +64,12 @@ class Desk:
 
 
 @pytest.fixture
-def resources() -> GivenResources:
-    table = MemoryTable()
+def desk() -> Desk:
+    desk = Desk()
     for token, user in USERS.items():
-        store_token(table, token, user)
-    settings = Settings(api_token_digests=frozenset({tokens.digest(OPERATOR)}))
-    return GivenResources(table, delivery_queue=FakeQueue(), settings=settings, clock=lambda: NOON)
-
-
-@pytest.fixture
-def desk(resources: GivenResources) -> Desk:
-    return Desk(resources)
+        store_token(desk.table, token, user)
+    desk.set(api_token_digests=frozenset({tokens.digest(OPERATOR)}))
+    return desk
 
 
 @pytest.fixture
