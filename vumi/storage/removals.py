@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,12 +17,6 @@ from vumi.storage.table import DELETE, DELETE_VIEW, INTEGER_END, item_of
 FOLDS = "fold_views"
 """The consumer of the removals of windows' markers."""
 MAX_LOOKED_AT = 10_000
-
-
-def removed_items(database: Database, partition: str) -> Iterator[Item]:
-    """Yield the items of a partition that TTL has removed and a consumer has not handled yet."""
-    rows = database.stream("SELECT pk, sk, attributes FROM changes WHERE pk = ?", (partition,))
-    return (item_of(*row) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

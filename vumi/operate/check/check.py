@@ -144,7 +144,8 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
     )
     if lost:
         yield wrong(f"{plural(lost, 'view')} of no badge")
-    with closing(Items({"view": count_items(connection)})) as items:
+    [(count,)] = connection.execute(COUNT)
+    with closing(Items({"view": count})) as items:
         yield from items.collect(_read_unusual(connection, items.kinds))
         yield from items.check_badges()
         yield from items.check_owners()
@@ -155,7 +156,7 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
 
 def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:
     """Yield all items except correct live views, which are counted already."""
-    for row in unusual_rows(connection):
+    for row in connection.execute(UNUSUAL):
         kinds["view"] -= 1
         yield f"{row[0]} {row[1]}", partial(decode_row, row)
 
@@ -265,20 +266,14 @@ PLAIN_VIEW = (
 """Matches exactly the correct live views; a ULID has 128 bits."""
 
 
-def count_items(connection: sqlite3.Connection) -> int:
-    """Count all items."""
-    counts = "SELECT (SELECT count(*) FROM items) + (SELECT count(*) FROM views)"
-    return int(connection.execute(counts).fetchone()[0])
-
-
-def unusual_rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of all items except correct live views, in the order of their keys."""
-    columns = f"pk, sk, {', '.join(COLUMNS)}, attributes"
-    yield from connection.execute(
-        f"SELECT {columns} FROM items UNION ALL"  # noqa: S608  fixed texts
-        f" SELECT pk, sk, ttl, NULL, NULL, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views"
-        f" ON badge = number WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"
-    )
+COUNT = "SELECT (SELECT count(*) FROM items) + (SELECT count(*) FROM views)"
+"""Counts all items."""
+UNUSUAL = (
+    f"SELECT pk, sk, {', '.join(COLUMNS)}, attributes FROM items UNION ALL"  # noqa: S608  fixed texts
+    f" SELECT pk, sk, ttl, NULL, NULL, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views"
+    f" ON badge = number WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"
+)
+"""The rows of all items except correct live views, in the order of their keys."""
 
 
 def decode_row(row: tuple[Any, ...]) -> Item:
