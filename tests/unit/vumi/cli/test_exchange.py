@@ -257,7 +257,7 @@ def test_a_private_address_is_called_only_if_the_operator_allows_it(vumi: Vumi) 
         ("- --at https://a.example", "--as and --at need --from"),
         ("a.csv b.csv", "give one FILE, not 2; names need --from"),
         ("--leancloud x.jsonl", "--leancloud FILE --site ID"),
-        ("--site me.example", "--leancloud FILE --site ID"),
+        ("- --site me.example", "--leancloud FILE --site ID"),
         ("--from moe-counter --leancloud x --site y", "--leancloud FILE --site ID"),
     ],
 )
