@@ -13,20 +13,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Thread
 from typing import Any, TypeAlias
 
 import botocore
 from cryptography.x509 import IPAddress
 
-from chalicelib.aws import connections
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
+from chalicelib.aws.json_client import HttpReply
 from chalicelib.counting import keys
 from chalicelib.counting.summary import HOURS_OF_DAY, Day, hour_of
 from chalicelib.ulids import new_ulid
+from simulation import loopback
 from simulation.authority import Authority
 
 WireItem: TypeAlias = dict[str, AttributeValue]
@@ -52,8 +51,7 @@ class Answer:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Answer:
         body = json.dumps(content, separators=(",", ":")).encode()
-        checksum = {"x-amz-crc32": str(zlib.crc32(body)), "Content-Length": str(len(body))}
-        return cls(body, {"Content-Type": CONTENT_TYPE, **checksum})
+        return cls(body, {"Content-Type": CONTENT_TYPE, "x-amz-crc32": str(zlib.crc32(body))})
 
 
 class StubbedAws:
@@ -68,10 +66,10 @@ class StubbedAws:
         self._sort_keys = [item["SK"]["S"] for item in self._items]
         self._answers: dict[bytes, Answer] = {}
 
-    def send(self, headers: Mapping[str, str], body: bytes) -> connections.HttpReply:
+    def send(self, headers: Mapping[str, str], body: bytes) -> HttpReply:
         """Answer a request of vu-mi's client in place of the network."""
         answer = self.answer(headers["X-Amz-Target"], body)
-        return connections.HttpReply(200, answer.headers, answer.body)
+        return HttpReply(200, answer.headers, answer.body)
 
     def answer(self, target: str, body: bytes) -> Answer:
         """Return the answer to a request; `target` is its header `X-Amz-Target`."""
@@ -146,10 +144,6 @@ def _project(item: WireItem, request: Mapping[str, Any]) -> WireItem:
     return {name: item[name] for name in wanted if name in item}
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 64
-
-
 @contextmanager
 def serving(aws: StubbedAws, folder: Path) -> Iterator[Mapping[str, str]]:
     """Serve the answers over TLS on 127.0.0.1, and yield the environment of its clients.
@@ -157,27 +151,15 @@ def serving(aws: StubbedAws, folder: Path) -> Iterator[Mapping[str, str]]:
     They trust the authorities that botocore brings, as many as on Lambda, and one of the folder.
     """
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(loopback.SilentHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            answer = aws.answer(self.headers["X-Amz-Target"], body)
-            self.send_response(200)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer.body)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing, because the tables are the output."""
+            answer = aws.answer(self.headers["X-Amz-Target"], self.read())
+            self.reply(200, answer.body, **answer.headers)
 
     authority, trusted = Authority.create(folder), folder / "trusted.pem"
     trusted.write_bytes(AUTHORITIES.read_bytes() + authority.file().read_bytes())
-    with _Server(("127.0.0.1", 0), Handler) as server:
-        tls = authority.server(IPAddress(ip_address("127.0.0.1")))
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-        Thread(target=server.serve_forever, daemon=True).start()
-        endpoint = f"https://127.0.0.1:{server.server_port}"
-        yield {"AWS_ENDPOINT_URL": endpoint} | dict.fromkeys(TRUST, str(trusted))
-        server.shutdown()
+    tls = authority.server(IPAddress(ip_address("127.0.0.1")))
+    with loopback.serving(Handler, tls) as port:
+        yield {"AWS_ENDPOINT_URL": f"https://127.0.0.1:{port}"} | dict.fromkeys(TRUST, str(trusted))

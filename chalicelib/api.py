@@ -20,7 +20,7 @@ from chalicelib.owners import bans
 from chalicelib.owners import routes as owner_routes
 from chalicelib.owners.routes import OwnerResources
 from chalicelib.pages import badge_routes as views
-from chalicelib.pages import builder, count_script, github_traffic, owned_badges
+from chalicelib.pages import owned_badges, service
 from chalicelib.pages import routes as page_routes
 from chalicelib.pages.badge_routes import ViewResources
 from chalicelib.wallets import routes as wallets
@@ -78,11 +78,8 @@ TABLE = RouteTable(
         *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *owned_badges.ROUTES,
-        *github_traffic.ROUTES,
         *bans.ROUTES,
-        *views.HEALTH_ROUTES,
-        *builder.ROUTES,
-        *count_script.ROUTES,
+        *service.ROUTES,
         public_read("/openapi.json", get_description, options=ANY_OPTIONS),
         *events.ROUTES,
         *wallets.ROUTES,

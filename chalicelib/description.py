@@ -53,19 +53,7 @@ SERVICE = Section(
             "[Web pages](web-pages.md) has its attributes and elements.",
             {200: {"description": "A script", "content": {"text/javascript": {}}}},
         ),
-        "getDescription": Operation(
-            responses={
-                200: success(
-                    {"type": "object", "required": ["openapi", "info", "paths"]},
-                    "OpenAPI 3.1.",
-                    {
-                        "openapi": "3.1.0",
-                        "info": {"title": "vu-mi", "version": "1.0.0"},
-                        "paths": {},
-                    },
-                )
-            }
-        ),
+        "getDescription": Operation(responses={200: success({"type": "object"}, "OpenAPI 3.1.")}),
         "getHealth": Operation(
             responses={200: success(closed({"status": {"const": "ok"}}), example={"status": "ok"})}
         ),

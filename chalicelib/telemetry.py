@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -149,8 +148,3 @@ def write_to(stream: TextIO, *, with_metrics: bool) -> None:
     root.setLevel(logging.WARNING)
     log.setLevel(logging.INFO)
     metrics.setLevel(logging.INFO if with_metrics else logging.WARNING)
-
-
-def start_on_lambda() -> None:
-    """Write to standard output, which Lambda sends to CloudWatch Logs."""
-    write_to(sys.stdout, with_metrics=True)

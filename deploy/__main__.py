@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.http import tokens
 from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
-from deploy import bytecode, completion, package, stage, template
+from deploy import bytecode, package, stage, template
 
 if TYPE_CHECKING:
     import boto3
@@ -31,7 +31,7 @@ REPORTED_ERRORS = (
     ClientError,
     OSError,
     SettingsError,
-    completion.IncompleteError,
+    stage.IncompleteError,
     bytecode.WrongPythonError,
     package.PackagingError,
 )
@@ -94,7 +94,7 @@ def _write_names(given: argparse.Namespace) -> None:
 
 def _complete(given: argparse.Namespace) -> None:
     """Set the options of functions and event source mappings that Chalice does not support."""
-    step = completion.Completion(boto3.client("lambda"), stage.Folder())
+    step = stage.Completion(boto3.client("lambda"), stage.Folder())
     for function, options in step.run(given.stage).items():
         print(f"{function}: {', '.join(options)}")
 

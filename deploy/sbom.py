@@ -1,7 +1,8 @@
 """The bills of materials: the packages that run on AWS and on one machine, in CycloneDX's JSON.
 
 They have no time and no random number, so the same locks give the same bytes. A lock is a file of
-exact versions, with the hashes of the files of each release.
+exact versions, with the hashes of the files of each release. Source: CycloneDX 1.6, "JSON
+Reference".
 """
 
 from __future__ import annotations
@@ -13,13 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from cyclonedx.contrib.license.factories import LicenseFactory
-from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, XsUri
-from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import Component, ComponentType
-from cyclonedx.output.json import JsonV1Dot6
-from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -31,9 +27,10 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
 NEEDED_BY = re.compile(r"^    # (?:via |  )(?!-c )(\S+)", re.MULTILINE)
 """A name in the comment in which uv says who needs a package."""
 ENTRY = re.compile(r"^(?=[^\s#])", re.MULTILINE)
-LICENSES = LicenseFactory()
 LAMBDA_PACKAGES = ("boto3", "botocore")
 """The packages of Lambda's runtime that the functions import. AWS chooses their versions."""
+
+Component: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,16 +71,12 @@ def describe_package(package: Path) -> str:
     """Return the bill of a zip: the packages in it, and those of Lambda's runtime."""
     chalice = [part for part in _read("requirements/deploy.txt") if part.name == "chalice"]
     digest = hashlib.sha256(package.read_bytes()).hexdigest()
-    return _write(
-        _project([_hash(digest)]),
-        chalice,
-        [*map(_provided_package, LAMBDA_PACKAGES), _runtime()],
-    )
+    return _write(chalice, [digest], [*map(_provided_package, LAMBDA_PACKAGES), _runtime()])
 
 
 def describe_standalone() -> str:
     """Return the bill of the program on one machine."""
-    return _write(_project(), _read("requirements/standalone.txt"))
+    return _write(_read("requirements/standalone.txt"))
 
 
 def _read(lock: str) -> list[LockedPackage]:
@@ -91,75 +84,75 @@ def _read(lock: str) -> list[LockedPackage]:
 
 
 def _write(
-    project: Component, packages: Sequence[LockedPackage], provided: Sequence[Component] = ()
+    packages: Sequence[LockedPackage],
+    digests: Sequence[str] = (),
+    provided: Sequence[Component] = (),
 ) -> str:
+    project = {
+        "type": "application",
+        "name": PROJECT,
+        "version": VERSION,
+        "bom-ref": PROJECT,
+        "licenses": [{"expression": "MIT"}],
+        "hashes": _hashes(digests),
+    }
     components = {part.name: _component(part) for part in packages}
-    bom = Bom(components=[*components.values(), *provided])
-    bom.metadata.component = project
-    owners = {PROJECT: project, **components}
-    for name, owner in owners.items():
-        needed = [components[part.name] for part in packages if name in part.needed_by]
-        bom.register_dependency(owner, [*needed, *provided] if owner is project else needed)
-    return _without_time_and_number(JsonV1Dot6(bom).output_as_string())
-
-
-def _without_time_and_number(written: str) -> str:
-    """Return the bill without its time and serial number, which the standard does not require."""
-    bill = json.loads(written)
-    del bill["serialNumber"], bill["metadata"]["timestamp"]
+    needed = {
+        name: [components[part.name]["bom-ref"] for part in packages if name in part.needed_by]
+        for name in (PROJECT, *components)
+    }
+    needed[PROJECT] += [part["bom-ref"] for part in provided]
+    references = {PROJECT: PROJECT, **{name: one["bom-ref"] for name, one in components.items()}}
+    bill = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": project},
+        "components": [*components.values(), *provided],
+        "dependencies": [{"ref": references[one], "dependsOn": needed[one]} for one in references],
+    }
     return json.dumps(bill, indent=2, sort_keys=True) + "\n"
-
-
-def _project(hashes: Iterable[HashType] = ()) -> Component:
-    return Component(
-        type=ComponentType.APPLICATION,
-        name=PROJECT,
-        version=VERSION,
-        bom_ref=PROJECT,
-        licenses=[LICENSES.make_from_string("MIT")],
-        hashes=hashes,
-    )
 
 
 def _component(package: LockedPackage) -> Component:
     """Return a package with the hashes of all files of its release: pip chooses one of them."""
-    url = PackageURL("pypi", name=package.name, version=package.version)
-    files = ExternalReference(
-        type=ExternalReferenceType.DISTRIBUTION,
-        url=XsUri(str(url)),
-        hashes=map(_hash, package.hashes),
-    )
-    return Component(
-        name=package.name,
-        version=package.version,
-        bom_ref=str(url),
-        purl=url,
-        licenses=[LICENSES.make_from_string(_license_of(package.name))],
-        external_references=[files],
-    )
+    url = f"pkg:pypi/{package.name}@{package.version}"
+    files = {"type": "distribution", "url": url, "hashes": _hashes(package.hashes)}
+    return {
+        "type": "library",
+        "name": package.name,
+        "version": package.version,
+        "bom-ref": url,
+        "purl": url,
+        "licenses": [_license_of(package.name)],
+        "externalReferences": [files],
+    }
 
 
-def _license_of(package: str) -> str:
+def _license_of(package: str) -> Component:
     described = metadata.metadata(package)
-    return described["License-Expression" if "License-Expression" in described else "License"]
+    if "License-Expression" in described:
+        return {"expression": described["License-Expression"]}
+    return {"license": {"name": described["License"]}}
 
 
 def _provided_package(name: str) -> Component:
-    url = PackageURL("pypi", name=name)
+    url = f"pkg:pypi/{name}"
     described = "Part of Lambda's runtime. AWS chooses its version."
-    return Component(name=name, bom_ref=str(url), purl=url, description=described)
+    return {"type": "library", "name": name, "bom-ref": url, "purl": url, "description": described}
 
 
 def _runtime() -> Component:
     """Return the Python of the functions."""
     version = template.load()["Resources"]["APIHandler"]["Properties"]["Runtime"]
-    return Component(
-        type=ComponentType.PLATFORM,
-        name="python",
-        version=version.removeprefix("python"),
-        bom_ref="python",
-    )
+    return {
+        "type": "platform",
+        "name": "python",
+        "version": version.removeprefix("python"),
+        "bom-ref": "python",
+    }
 
 
-def _hash(sha256: str) -> HashType:
-    return HashType(alg=HashAlgorithm.SHA_256, content=sha256)
+def _hashes(digests: Iterable[str]) -> list[Component]:
+    return [{"alg": "SHA-256", "content": digest} for digest in digests]

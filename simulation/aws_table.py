@@ -17,9 +17,8 @@ from botocore.session import get_session
 from moto import mock_aws
 
 from chalicelib.aws.clients import CONFIG, aws_client
-from chalicelib.aws.connections import HttpReply
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.json_client import JsonClient, json_client
+from chalicelib.aws.json_client import HttpReply, JsonClient, json_client
 from deploy import template
 
 CREATE_TABLE = (

@@ -18,7 +18,7 @@ from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary
 from chalicelib.counting.view import View
 from chalicelib.events.webhook_schedule import EventSchedule
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, number
@@ -37,13 +37,12 @@ from vumi.operate.check.check import check_content
 from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
 from vumi.storage.limits import FileBans
-from vumi.storage.pruning import Pruning, Unseen
+from vumi.storage.pruning import Pruning
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.workers.changes import ChangeDelivery
+from vumi.workers.deliveries import ChangeDelivery, MessageDelivery
 from vumi.workers.events import MILESTONES_QUEUE
 from vumi.workers.expiry import Expiry
-from vumi.workers.messages import MessageDelivery
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")
@@ -308,8 +307,8 @@ class MachineWorld(World):
         if not self.scenario.prunes:
             return
         since = self.clock() - self.random.choice([3_600, 86_400])
-        unseen = Unseen(since, self.random.choice([4, 20, 1_000]))
-        pruning = Pruning(self.database, self.queue, unseen)
+        below = self.random.choice([4, 20, 1_000])
+        pruning = Pruning(self.database, self.queue, since, below)
         owned = [badge_id for badge_id in self.badges() if self.engine.get(keys.owner(badge_id))]
         before = {one: self.engine.get(keys.summary(one)) for one in self.badges()}
         self.calls += 1
@@ -321,20 +320,29 @@ class MachineWorld(World):
         for badge_id, item in before.items():
             if item and not self.engine.get(keys.summary(badge_id)):
                 assert badge_id not in owned, "pruned, but owned"
-                self._check_pruned(badge_id, item, unseen)
+                self._check_pruned(badge_id, item, pruning)
                 self.ledger.end_life(badge_id, LifeEnd(request))
 
-    def _check_pruned(self, badge_id: str, item: Item, unseen: Unseen) -> None:
+    def _check_pruned(self, badge_id: str, item: Item, pruning: Pruning) -> None:
         """Check that a badge that begins again had to be pruned, and had all its views counted."""
-        summary, since = Summary.of(badge_id, item), to_milliseconds(unseen.since)
+        summary, since = Summary.of(badge_id, item), to_milliseconds(pruning.since)
         least, _ = self.ledger.bounds(badge_id)
         counted = summary.count + self.ledger.removed(badge_id)
         assert counted >= least, f"pruned: {least} views, of which {counted} are counted"
         assert {summary.frozen, summary.deleted} == {False, ""}, f"pruned: {summary}"
-        assert summary.base + summary.count < unseen.below, f"pruned: {summary}"
-        assert number(item, "created") < unseen.since, f"pruned: {item}"
-        times = [summary.watermark, *map(milliseconds, self.ledger.views[badge_id])]
-        assert max(times) < since, "pruned, but viewed"
+        assert summary.base + summary.count < pruning.below, f"pruned: {summary}"
+        assert number(item, "created") < pruning.since, f"pruned: {item}"
+        viewed = [
+            milliseconds(ulid)
+            for ulid in self.ledger.views[badge_id]
+            if self._is_of(badge_id, ulid)
+        ]
+        assert max([summary.watermark, *viewed]) < since, "pruned, but viewed"
+
+    def _is_of(self, badge_id: str, ulid: str) -> bool:
+        """Return whether a view is surely of the present life of its badge."""
+        least, _ = self.ledger.bounds(badge_id, among={ulid})
+        return least > 0
 
     def dead_letters_are_sent_again(self) -> None:
         self._try(self.queue.redrive)

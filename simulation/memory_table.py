@@ -19,8 +19,7 @@ from chalicelib.storage.writes import (
     check_transaction,
 )
 from chalicelib.units import Milliseconds
-from vumi.storage.conditions import holds
-from vumi.storage.table import updated
+from vumi.storage.table import holds, updated
 
 
 class MemoryTable:

@@ -1,4 +1,4 @@
-"""nginx and Caddy as processes before a server, for tests and bench."""
+"""Programs as processes beside a server, such as nginx and Caddy before it."""
 
 from __future__ import annotations
 
@@ -85,18 +85,20 @@ PROXIES: dict[str, Callable[[Path, str], Sequence[str]]] = {"nginx": nginx, "cad
 
 @contextmanager
 def started(
-    command: Sequence[str],
+    command: Sequence[str | Path],
     folder: Path,
     port: int,
     variables: Mapping[str, str] = NOTHING,
     is_ready: Callable[[], bool] = lambda: True,
 ) -> Iterator[None]:
-    """Run a proxy; it accepts connections and is ready on entry, and is ended afterwards."""
+    """Run a program in a folder; it is ready on entry, and is ended afterwards."""
     home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     environment = {**os.environ, **home, **variables}
     log = folder / "log"
     with log.open("wb") as stderr:
-        process = subprocess.Popen(command, env=environment, stdout=stderr, stderr=stderr)  # noqa: S603  our own words
+        process = subprocess.Popen(  # noqa: S603  our own words
+            command, cwd=folder, env=environment, stdout=stderr, stderr=stderr
+        )
     try:
         deadline = time.monotonic() + START_SECONDS
         while not (accepts(port) and is_ready()):

@@ -13,11 +13,11 @@ from chalicelib.counting.view import ViewQueue
 from chalicelib.events.event import Claims, Leases
 from chalicelib.events.sender import Sender
 from chalicelib.history.routes import Top
-from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Bans, Limits, NoLimits, Quota, Room
+from chalicelib.http.authentication import RefusalLog
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
+from chalicelib.resources import Bans, Limits, NoLimits, Quota, Room
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.units import Seconds

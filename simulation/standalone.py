@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.limits import NoLimits, Room
+from chalicelib.resources import NoLimits, Room
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 from simulation.resources import MISSING, NoBans

@@ -14,9 +14,9 @@ from chalicelib.counting import keys
 from chalicelib.events.sender import sender_of
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.history.routes import Top
-from chalicelib.http.refusals import RefusalLog
-from chalicelib.limits import Limits, NoLimits, Room
+from chalicelib.http.authentication import RefusalLog
 from chalicelib.outgoing.fetching import fetcher_of
+from chalicelib.resources import Limits, NoLimits, Room
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
@@ -28,15 +28,20 @@ from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import FileSizes, Vacuum
+from vumi.storage.file_sizes import sample_size, vacuum
 from vumi.storage.limits import BadgeQuota, FileBans
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import FOLDS
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
 from vumi.tokens import TokenStore
-from vumi.workers.changes import ChangeDelivery, archive_changes
+from vumi.workers.deliveries import (
+    FOLDS,
+    LINGER_SECONDS,
+    ChangeDelivery,
+    MessageDelivery,
+    archive_changes,
+)
 from vumi.workers.events import (
     DELIVERY,
     DELIVERY_QUEUE,
@@ -49,7 +54,6 @@ from vumi.workers.events import (
 )
 from vumi.workers.expiry import Expiry
 from vumi.workers.loops import Loop
-from vumi.workers.messages import LINGER_SECONDS, MessageDelivery
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")
@@ -197,9 +201,9 @@ class Engine:
 
         expiry = Expiry(self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
-        sizes = Loop("file_size", FileSizes(self.database, self._clock).step)
-        vacuum = Loop("vacuum", Vacuum(self.database).step)
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, vacuum]
+        sizes = Loop("file_size", partial(sample_size, self.database, self._clock))
+        shrinking = Loop("vacuum", partial(vacuum, self.database))
+        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
         """Count the badges, and yield the loop that counts them again."""
@@ -237,7 +241,7 @@ class Engine:
     def metrics(self) -> Iterator[Family]:
         named = (EVENT_QUEUE + name for name in self._settings.event_queues)
         names = (VIEWS_QUEUE, DELIVERY_QUEUE, MILESTONES_QUEUE, DISTRIBUTION_QUEUE, *named)
-        yield from storage.read(self.database, self._folder / FILE, names, self._clock)
+        yield from storage.read(self.database, names, self._clock)
         meaning = "Badges, and actions of the busiest client, that a limit has left."
         yield Family.by_label("vumi_limit_left", meaning, "limit", self.limits_left())
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.settings import (
     Form,
     Setting,

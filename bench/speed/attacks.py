@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from bench.speed.load import Request, percentile
-from bench.speed.server import Server, running
+from bench.speed.load import Request, Server, percentile, running
 from simulation import proxies
 from simulation.attacks import (
     ATTACKS,

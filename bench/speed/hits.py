@@ -21,8 +21,7 @@ from pathlib import Path
 from uuid import UUID
 
 from bench.measuring import interleaved
-from bench.speed.load import Load, Request, compared
-from bench.speed.server import CONNECTIONS, Server, running
+from bench.speed.load import CONNECTIONS, Load, Request, Server, compared, running
 from chalicelib.http import tokens
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import Ledger

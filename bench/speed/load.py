@@ -1,26 +1,43 @@
-"""A load client: one process, many keep-alive connections, each with one request under way.
+"""A server, and its load: one process, many keep-alive connections, each with one request.
 
-The client does little work, because it shares the machine with the server that it measures. `run`
-works in this process, `run_apart` in a separate process with its own interpreter.
+The client does little work, because it shares the machine with the server that it measures. So it
+runs in a process of its own.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import socket
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from subprocess import Popen
 from typing import NamedTuple
 
 from bench.measuring import medians
 from simulation.raw_http import complete
-from simulation.server_process import run_client
+from simulation.server_process import ServerProcess, killed, run_client, start
+from vumi.storage.database import FILE
 
 SILENCE_SECONDS = 30.0
 """A server without an answer for this time hangs."""
+CONNECTIONS = 32
+"""Keep-alive connections of a load."""
+SETTLE_SECONDS = 60.0
+"""The most that putting, expiry and folds of a round may take; views expire in two seconds."""
+POLL_SECONDS = 0.05
+UNDER_WAY = (
+    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM views)"
+    " + (SELECT count(*) FROM items WHERE sk = 'WINDOW'), (SELECT count(*) FROM changes)"
+)
+"""Messages to put, views and markers to remove, and removals to fold, in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +109,6 @@ def run(host: str, port: int, requests: Sequence[Request], connections: int) -> 
     return Load(len(waits) - failed, failed, time.perf_counter() - started, waits)
 
 
-def run_apart(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
-    """Do the same as `run` in a separate process."""
-    return Load(**run_client("bench.speed.load", [host, port, requests, connections]))
-
-
 class _Connection:
     """A keep-alive connection with at most one request under way."""
 
@@ -150,6 +162,54 @@ def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
     if not ready:
         raise TimeoutError(f"no answer for {SILENCE_SECONDS:.0f} s")
     return [key.data for key, _ in ready]
+
+
+class Server(ServerProcess):
+    """A running server."""
+
+    def __init__(self, process: Popen[str], folder: Path) -> None:
+        super().__init__(process)
+        self.folder = folder
+
+    def load(self, requests: Sequence[Request]) -> Load:
+        """Make every request once, from a separate process."""
+        given = [self.host, self.port, requests, CONNECTIONS]
+        return Load(**run_client("bench.speed.load", given))
+
+    def shown(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the counts that badges show, by their encoded ids; this counts no view."""
+        connection = HTTPConnection(self.host, self.port)
+        counts = {}
+        for badge_id in ids:
+            connection.request("GET", f"/api/v1/views?id={badge_id}&peek=1")
+            counts[badge_id] = int(json.load(connection.getresponse())["message"])
+        connection.close()
+        return counts
+
+    def settle(self) -> None:
+        """Wait until every view is folded. Raises `TimeoutError`."""
+        started = time.monotonic()
+        while any(left := self._under_way()):
+            if time.monotonic() - started > SETTLE_SECONDS:
+                raise TimeoutError(f"messages, views and removals still under way: {left}")
+            time.sleep(POLL_SECONDS)
+
+    def resident(self) -> int:
+        """Return the bytes of memory of the process. Source: proc(5), `/proc/pid/statm`."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def _under_way(self) -> tuple[int, int, int]:
+        with closing(sqlite3.connect(f"file:{self.folder / FILE}?mode=ro", uri=True)) as file:
+            messages, views, removals = file.execute(UNDER_WAY).fetchone()
+        return messages, views, removals
+
+
+@contextmanager
+def running(folder: Path, **settings: str) -> Iterator[Server]:
+    """Run a server with these settings."""
+    with killed(start(folder, ("vumi", "serve"), settings, stderr=None)) as process:
+        yield Server(process, folder)
 
 
 def main() -> None:

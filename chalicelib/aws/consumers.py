@@ -3,6 +3,8 @@
 Each reads values from SQS messages or stream records, calls the consumer in the core, and returns
 the messages or records to deliver again. Sources: the Lambda developer guide, "Handling errors for
 an SQS event source" and "Configuring partial batch response with DynamoDB and Lambda".
+
+In the stream, it does not matter whether TTL or another process removed an item.
 """
 
 from __future__ import annotations
@@ -15,24 +17,31 @@ from chalice.app import Blueprint, CloudWatchEvent, DynamoDBEvent, SQSEvent
 
 from chalicelib import telemetry
 from chalicelib.aws.resources import connect, current
+from chalicelib.counting import keys
 from chalicelib.lazy import lazy
+from chalicelib.storage.errors import StorageRefusedError
+from chalicelib.storage.items import Key
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.api import ProcessResources
-    from chalicelib.aws import stream_records
+    from chalicelib.aws import attribute_values
     from chalicelib.counting import consumers as views
     from chalicelib.counting import view
+    from chalicelib.counting.consumers import MarkerRemoval
     from chalicelib.events import consumers as events
     from chalicelib.events import event, sweep
     from chalicelib.storage import messages
-    from chalicelib.wallets import archive
+    from chalicelib.wallets import archive, wallet
+    from chalicelib.wallets.archive import EntryRemoval
 else:
-    stream_records = lazy("chalicelib.aws.stream_records")
+    attribute_values = lazy("chalicelib.aws.attribute_values")
     events, event = lazy("chalicelib.events.consumers"), lazy("chalicelib.events.event")
     sweep, messages = lazy("chalicelib.events.sweep"), lazy("chalicelib.storage.messages")
     views, view = lazy("chalicelib.counting.consumers"), lazy("chalicelib.counting.view")
-    archive = lazy("chalicelib.wallets.archive")
+    archive, wallet = lazy("chalicelib.wallets.archive"), lazy("chalicelib.wallets.wallet")
 
+Record: TypeAlias = Mapping[str, Any]
 Value = TypeVar("Value", bound=Hashable)
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
 
@@ -50,7 +59,7 @@ DISTRIBUTION_QUEUE = os.environ.get(
 and the template of `chalice package` replaces them with its own resources."""
 
 OF_VIEWS = (
-    "chalicelib.aws.stream_records",
+    "chalicelib.aws.attribute_values",
     "chalicelib.events.webhook_schedule",
     "chalicelib.storage.messages",
     "chalicelib.counting.consumers",
@@ -59,6 +68,8 @@ OF_VIEWS = (
     "chalicelib.counting.view",
 )
 """The modules of `put_views` and `fold_views`, whose starts are the most frequent."""
+SEQUENCE_DIGITS = 40
+"""The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""
 
 blueprint = Blueprint(__name__)
 connect(*OF_VIEWS)
@@ -89,12 +100,8 @@ def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
     A malformed record is logged and skipped. Delivered again, it would delay its shard, and so
     other badges' views, until it expires from the stream.
     """
-    telemetry.begin("fold_views", batch.context)
-    removals, _ = messages.parse_records(
-        batch.to_dict()["Records"], stream_records.marker_removal, messages.log_malformed_record
-    )
-    failed = set(views.fold_badges([removal for _, removal in removals], current()))
-    return _deliver_again_from(record for record, removal in removals if removal in failed)
+    removals, _ = _read_removals("fold_views", batch, marker_removal)
+    return _handle_removals(removals, views.fold_badges)
 
 
 @blueprint.schedule("rate(1 minute)", name="sweep_events")
@@ -134,13 +141,9 @@ def archive_entries(batch: DynamoDBEvent) -> PartialBatchResponse:
     If a malformed record can't be archived, the whole batch is delivered again: the record may
     have no sequence number.
     """
-    telemetry.begin("archive_entries", batch.context)
-    removals, malformed = messages.parse_records(
-        batch.to_dict()["Records"], stream_records.entry_removal, messages.log_malformed_record
-    )
+    removals, malformed = _read_removals("archive_entries", batch, entry_removal)
     archive.archive_malformed(malformed, current())
-    failed = set(archive.archive_entries([removal for _, removal in removals], current()))
-    return _deliver_again_from(record for record, removal in removals if removal in failed)
+    return _handle_removals(removals, archive.archive_entries)
 
 
 def _handle(
@@ -157,11 +160,77 @@ def _handle(
     return _deliver_again(failed)
 
 
+def _read_removals(
+    name: str, batch: DynamoDBEvent, parse: Callable[[Record], Value | None]
+) -> tuple[list[tuple[Record, Value]], list[Record]]:
+    """Return the removals in a batch with their records, and the malformed records."""
+    telemetry.begin(name, batch.context)
+    return messages.parse_records(batch.to_dict()["Records"], parse, messages.log_malformed_record)
+
+
+def _handle_removals(
+    removals: list[tuple[Record, Value]],
+    consume: Callable[[list[Value], ProcessResources], Collection[Value]],
+) -> PartialBatchResponse:
+    """Handle removals; Lambda delivers all from the lowest reported sequence number on again."""
+    failed = set(consume([removal for _, removal in removals], current()))
+    again = (record["dynamodb"]["SequenceNumber"] for record, one in removals if one in failed)
+    return _deliver_again(sorted(again, key=int)[:1])
+
+
 def _deliver_again(identifiers: Iterable[str]) -> PartialBatchResponse:
     return {"batchItemFailures": [{"itemIdentifier": one} for one in identifiers]}
 
 
-def _deliver_again_from(records: Iterable[Mapping[str, Any]]) -> PartialBatchResponse:
-    """Report records; Lambda delivers all from the lowest reported sequence number on again."""
-    sequences = (record["dynamodb"]["SequenceNumber"] for record in records)
-    return _deliver_again(sorted(sequences, key=int)[:1])
+def marker_removal(record: Record) -> MarkerRemoval | None:
+    """Return the removal of a window's marker, None for another change.
+
+    Raises `MalformedError`.
+    """
+
+    def read(key: Key, change: Record) -> MarkerRemoval:
+        return views.MarkerRemoval.of(key, _removed_at(change))
+
+    return _parse(record, keys.WINDOW, keys.WINDOW, read)
+
+
+def entry_removal(record: Record) -> EntryRemoval | None:
+    """Return the removal of an entry of a journal, None for another change.
+
+    Raises `MalformedError`.
+    """
+
+    def read(_: Key, change: Record) -> EntryRemoval:
+        item = attribute_values.decode_item(change["OldImage"])
+        return archive.EntryRemoval.of(item, int(change["SequenceNumber"]), _removed_at(change))
+
+    return _parse(record, wallet.PARTITION, wallet.ENTRY, read)
+
+
+def _parse(
+    record: Record, partition: str, sort: str, read: Callable[[Key, Record], Value]
+) -> Value | None:
+    """Return the removal of an item whose keys begin with these; None for another change."""
+    try:
+        if record["eventName"] != "REMOVE":
+            return None
+        change = record["dynamodb"]
+        key = Key(change["Keys"]["PK"]["S"], change["Keys"]["SK"]["S"])
+        if not (key.pk.startswith(partition) and key.sk.startswith(sort)):
+            return None
+        _check_sequence_number(change["SequenceNumber"])
+        return read(key, change)
+    except (AttributeError, KeyError, StorageRefusedError, TypeError, ValueError) as error:
+        raise messages.MalformedError(
+            f"expected a stream record of this table: {error!r}"
+        ) from error
+
+
+def _check_sequence_number(number: str) -> None:
+    if not (number.isascii() and number.isdecimal() and len(number) <= SEQUENCE_DIGITS):
+        raise ValueError(f"{number!r} is not a sequence number")
+
+
+def _removed_at(change: Record) -> Seconds:
+    """Return when an item was removed; 0 if the record does not say."""
+    return float(change.get("ApproximateCreationDateTime", 0))

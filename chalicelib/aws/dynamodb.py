@@ -8,18 +8,20 @@ transactions cancelled by a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
-from chalicelib.aws.dynamodb_writes import single_request, transaction_item
 from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translate_errors
 from chalicelib.lazy import lazy
+from chalicelib.storage.conditions import Combination, Comparison, Condition, Presence
 from chalicelib.storage.errors import StorageError, UnavailableError
-from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
+from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE, NotStoredError, items_per_read_unit
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import (
+    Check,
     ConditionFailedError,
     Delete,
     Put,
@@ -42,22 +44,24 @@ BATCH_ITEMS = 25
 """Items in one BatchWriteItem (DynamoDB API reference)."""
 BATCH_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB API reference)."""
-RETRY = Retry()
-"""The tries of a call that finds DynamoDB unavailable, and the waits between them."""
 UNPROCESSED = "left unprocessed by DynamoDB"
 INDEX = "due"
 CONSISTENT = {"ConsistentRead": True}
 """Indexes don't support it (DynamoDB API reference, Query)."""
+OLD_ITEM = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+"""The error of a failed condition has the stored item, so that it is not read again."""
+ENTRIES = {Check: "ConditionCheck", Put: "Put", Update: "Update", Delete: "Delete"}
+"""The names of writes in `TransactItems`."""
 NOWHERE: Mapping[str, Any] = MappingProxyType({})
 
 
 class DynamoTable:
     """A `ports.Table` on one DynamoDB table."""
 
-    def __init__(self, client: DynamoDBClient, name: str, retry: Retry = RETRY) -> None:
+    def __init__(self, client: DynamoDBClient, name: str, retry: Retry | None = None) -> None:
         self._client = client
         self._name = name
-        self._retry = retry
+        self._retry = retry or Retry()
 
     def get(self, key: Key) -> Item | None:
         response = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
@@ -106,7 +110,10 @@ class DynamoTable:
         after: Due | None = None,
     ) -> list[Due]:
         request = _due(batch, first, last)
-        start = {} if after is None else {"ExclusiveStartKey": _position(batch, after)}
+        start = {}
+        if after is not None:
+            place = {"batch": encode(batch), "due": encode(after.due)}
+            start = {"ExclusiveStartKey": encode_key(after.key) | place}
         pages = self._pages(request, limit, start)
         items = [decode_item(item) for page in pages for item in page["Items"]]
         return [Due(number(item, "due"), key_of(item)) for item in items]
@@ -187,17 +194,20 @@ class DynamoTable:
         return refused
 
     def _write_single(self, write: Put | Update | Delete) -> None:
-        operation, request = single_request(write)
+        operation = {Put: "put_item", Update: "update_item", Delete: "delete_item"}[type(write)]
         with translate_errors():
             try:
-                self._send(operation, request)
+                self._send(operation, _arguments(write))
             except exceptions.ClientError as error:
                 if code_of(error) == "ConditionalCheckFailedException":
                     raise ConditionFailedError({0: _item_in(error.response)}) from error
                 raise
 
     def _transact(self, writes: Sequence[Write]) -> None:
-        items: Any = [transaction_item(write, self._name) for write in writes]
+        items: Any = [
+            {ENTRIES[type(write)]: {"TableName": self._name, **_arguments(write)}}
+            for write in writes
+        ]
         with translate_errors():
             try:
                 self._client.transact_write_items(TransactItems=items)
@@ -278,10 +288,69 @@ def _due(batch: str, first: Milliseconds, last: Milliseconds) -> dict[str, Any]:
     }
 
 
-def _position(batch: str, at: Due) -> dict[str, Any]:
-    return {**encode_key(at.key), "batch": encode(batch), "due": encode(at.due)}
-
-
 def _chunks(parts: Sequence[Part], size: int) -> Iterator[list[Part]]:
     for start in range(0, len(parts), size):
         yield list(parts[start : start + size])
+
+
+def _arguments(write: Write) -> dict[str, Any]:
+    expression = _Expression()
+    arguments: dict[str, Any] = {}
+    match write:
+        case Put():
+            arguments["Item"] = encode_item(write.item)
+        case Update():
+            arguments["Key"] = encode_key(write.key)
+            arguments["UpdateExpression"] = expression.update(write)
+        case Delete() | Check():
+            arguments["Key"] = encode_key(write.key)
+    if write.condition is not None:
+        arguments["ConditionExpression"] = expression.condition(write.condition)
+        arguments |= OLD_ITEM
+    return arguments | expression.placeholders()
+
+
+@dataclass
+class _Expression:
+    """The placeholders of one request."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def update(self, write: Update) -> str:
+        sets = [self._assign("{0} = {1}", *entry) for entry in write.values.items()]
+        sets += [
+            self._assign("{0} = if_not_exists({0}, {1})", *entry)
+            for entry in write.defaults.items()
+        ]
+        adds = [self._assign("{0} {1}", *entry) for entry in write.add.items()]
+        clauses = {"SET": sets, "ADD": adds, "REMOVE": [self._name(name) for name in write.remove]}
+        return " ".join(f"{word} {', '.join(parts)}" for word, parts in clauses.items() if parts)
+
+    def condition(self, condition: Condition) -> str:
+        match condition:
+            case Comparison(name, operator, value):
+                return f"{self._name(name)} {operator} {self._value(value)}"
+            case Presence(name, exists):
+                function = "attribute_exists" if exists else "attribute_not_exists"
+                return f"{function}({self._name(name)})"
+            case Combination(left, operator, right):
+                return f"({self.condition(left)} {operator} {self.condition(right)})"
+
+    def placeholders(self) -> dict[str, Any]:
+        """Return the maps of names and values that are not empty: DynamoDB refuses empty ones."""
+        maps = {"ExpressionAttributeNames": self.names, "ExpressionAttributeValues": self.values}
+        return {name: content for name, content in maps.items() if content}
+
+    def _assign(self, template: str, name: str, value: Value) -> str:
+        return template.format(self._name(name), self._value(value))
+
+    def _name(self, name: str) -> str:
+        placeholder = f"#n{len(self.names)}"
+        self.names[placeholder] = name
+        return placeholder
+
+    def _value(self, value: Value) -> str:
+        placeholder = f":v{len(self.values)}"
+        self.values[placeholder] = encode(value)
+        return placeholder

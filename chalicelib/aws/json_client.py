@@ -6,28 +6,38 @@ credentials from the environment, as Lambda sets them, and sends each request on
 `Retry` repeats calls.
 
 Sources: the DynamoDB developer guide, "DynamoDB low-level API"; the SQS developer guide, "Making
-requests using the AWS JSON protocol"; the AWS SDKs reference guide, "Service-specific endpoints".
+requests using the AWS JSON protocol"; the AWS SDKs reference guide, "Service-specific endpoints";
+the IAM user guide, "Create a signed AWS API request".
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import select
+import time
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, quote, urlsplit
 
-from chalicelib.aws.connections import Connections, HttpReply
-from chalicelib.aws.request_signing import Signer
-from chalicelib.lazy import lazy
+from chalicelib.lazy import lazy, load
 from chalicelib.settings import required
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from botocore import exceptions
+
+    from chalicelib import tls
 else:
-    exceptions = lazy("botocore.exceptions")
+    exceptions, tls = lazy("botocore.exceptions"), lazy("chalicelib.tls")
+
+TIMEOUT: Seconds = 1.0
+"""DynamoDB and SQS answer within milliseconds, and a badge can't wait longer than this."""
 
 TARGETS = {"dynamodb": "DynamoDB_20120810", "sqs": "AmazonSQS"}
 """The prefix of the names of operations, by service."""
@@ -47,29 +57,136 @@ FIRST_ERROR = 300
 TRACE = "_X_AMZN_TRACE_ID"
 """Lambda sets this variable. With its value, Lambda finds functions that invoke themselves."""
 UNQUOTED = "-=;:+&[]{}\"',"
+ALGORITHM = "AWS4-HMAC-SHA256"
+TERMINATION = "aws4_request"
+
+
+class HttpReply(NamedTuple):
+    """The answer to a request."""
+
+    status: int
+    headers: Mapping[str, str] | HTTPMessage
+    body: bytes
+
 
 Send: TypeAlias = Callable[[Mapping[str, str], bytes], HttpReply]
 
 
+@dataclass(slots=True)
+class Connections:
+    """The connections to an endpoint. Threads share them; each has one request at a time."""
+
+    endpoint: SplitResult
+    timeout: Seconds = TIMEOUT
+    _idle: list[HTTPConnection] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make the TLS context now: a Lambda function has a whole vCPU only while it starts."""
+        if self.endpoint.scheme == "https":
+            load("chalicelib.tls")
+
+    def post(self, headers: Mapping[str, str], body: bytes) -> HttpReply:
+        """Send one request. Raises `HTTPClientError` without an answer."""
+        connection = self._take()
+        try:
+            connection.request("POST", self.endpoint.path, body, headers)
+            response = connection.getresponse()
+            reply = HttpReply(response.status, response.headers, response.read())
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise exceptions.HTTPClientError(error=repr(error)) from error
+        self._idle.append(connection)
+        return reply
+
+    def close(self) -> None:
+        """Close the connections that have no request."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _take(self) -> HTTPConnection:
+        """Return an open connection, or a new one, which connects at its request."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._connection()
+            if not _is_dropped(connection):
+                return connection
+            connection.close()
+
+    def _connection(self) -> HTTPConnection:
+        host = self.endpoint.netloc
+        if self.endpoint.scheme == "http":
+            return HTTPConnection(host, timeout=self.timeout)
+        return HTTPSConnection(host, timeout=self.timeout, context=tls.SYSTEM_TRUST)
+
+
+def _is_dropped(connection: HTTPConnection) -> bool:
+    """Return whether the server closed a connection: nothing else makes an idle one readable."""
+    if connection.sock is None:
+        return True
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """The signer of requests to a service in a region, with an access key.
+
+    `token` is the session token of a role, empty for the key of a user.
+    """
+
+    key_id: str
+    secret: str = field(repr=False)
+    token: str = field(repr=False)
+    region: str
+    service: str
+
+    def sign(
+        self, headers: Mapping[str, str], body: bytes, path: str, now: Seconds
+    ) -> dict[str, str]:
+        """Return the headers of a POST with its time, token and signature."""
+        moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+        signed = {**headers, "X-Amz-Date": moment}
+        if self.token:
+            signed["X-Amz-Security-Token"] = self.token
+        lines = sorted((name.lower(), value) for name, value in signed.items())
+        names = ";".join(name for name, _ in lines)
+        canonical = "\n".join(
+            ("POST", path, "", *(f"{name}:{value}" for name, value in lines), "", names)
+        )
+        scope = (moment[:8], self.region, self.service, TERMINATION)
+        signature = self._signature(f"{canonical}\n{_sha256(body)}", moment, scope)
+        credential = f"Credential={self.key_id}/{'/'.join(scope)}"
+        authorization = f"{ALGORITHM} {credential}, SignedHeaders={names}, Signature={signature}"
+        return {**signed, "Authorization": authorization}
+
+    def _signature(self, canonical: str, moment: str, scope: tuple[str, ...]) -> str:
+        text = "\n".join((ALGORITHM, moment, "/".join(scope), _sha256(canonical.encode())))
+        key = f"AWS4{self.secret}".encode()
+        for part in (*scope, text):
+            key = hmac.digest(key, part.encode(), hashlib.sha256)
+        return key.hex()
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class JsonClient:
     """A client of a service: each operation is a method, such as `get_item(TableName=…)`.
 
-    `send` sends the signed headers and the body of a request to the endpoint.
+    `send` sends the signed headers and the body of a request to the endpoint. It has no `repr`,
+    because the environment has secrets.
     """
 
-    def __init__(
-        self,
-        endpoint: SplitResult,
-        signer: Signer,
-        send: Send,
-        environment: Mapping[str, str],
-        clock: Callable[[], Seconds],
-    ) -> None:
-        self._endpoint = endpoint
-        self._signer = signer
-        self._send = send
-        self._environment = environment
-        self._clock = clock
+    endpoint: SplitResult
+    signer: Signer
+    send: Send
+    environment: Mapping[str, str]
+    clock: Callable[[], Seconds]
 
     def __getattr__(self, method: str) -> Callable[..., dict[str, Any]]:
         return partial(self._call, "".join(map(str.capitalize, method.split("_"))))
@@ -81,7 +198,7 @@ class JsonClient:
         `ChecksumError` for a damaged response.
         """
         body = json.dumps(request).encode()
-        reply = self._send(self._headers(operation, body), body)
+        reply = self.send(self._headers(operation, body), body)
         _check(reply)
         if reply.status >= FIRST_ERROR:
             raise exceptions.ClientError(_error(reply), operation)
@@ -90,11 +207,11 @@ class JsonClient:
     def _headers(self, operation: str, body: bytes) -> dict[str, str]:
         headers = {
             "Content-Type": CONTENT_TYPE,
-            "Host": self._endpoint.netloc,
-            "X-Amz-Target": f"{TARGETS[self._signer.service]}.{operation}",
+            "Host": self.endpoint.netloc,
+            "X-Amz-Target": f"{TARGETS[self.signer.service]}.{operation}",
         }
-        signed = self._signer.sign(headers, body, self._endpoint.path, self._clock())
-        if trace := self._environment.get(TRACE):
+        signed = self.signer.sign(headers, body, self.endpoint.path, self.clock())
+        if trace := self.environment.get(TRACE):
             signed["X-Amzn-Trace-Id"] = quote(trace, safe=UNQUOTED)
         return {**signed, "User-Agent": "vu-mi"}
 

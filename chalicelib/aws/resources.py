@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,9 +16,9 @@ from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting.bans import TimedBans
 from chalicelib.counting.view import ViewMessages, ViewQueue
-from chalicelib.http.refusals import RefusalLog
+from chalicelib.http.authentication import RefusalLog
 from chalicelib.lazy import lazy, load
-from chalicelib.limits import NoLimits, Room
+from chalicelib.resources import NoLimits, Room
 from chalicelib.settings import Feature, Settings, SettingsError, required
 
 if TYPE_CHECKING:
@@ -159,7 +160,10 @@ class _Process:
 def current() -> ProcessResources:
     """Return the resources of this process, created from the environment on first use."""
     if _Process.resources is None:
-        _Process.resources = _from_environment()
+        if ON_LAMBDA in os.environ:
+            # Lambda sends what is written here to CloudWatch Logs.
+            telemetry.write_to(sys.stdout, with_metrics=True)
+        _Process.resources = AwsResources(os.environ)
     return _Process.resources
 
 
@@ -179,9 +183,3 @@ def connect(*modules: str) -> None:
         for name in CONNECTED:
             with suppress(SettingsError):
                 getattr(current(), name)
-
-
-def _from_environment() -> AwsResources:
-    if ON_LAMBDA in os.environ:
-        telemetry.start_on_lambda()
-    return AwsResources(os.environ)

@@ -76,11 +76,6 @@ def find_refused_licence(name: str) -> str | None:
     return None if slug in _read().logos else _read().licences.get(slug)
 
 
-def names() -> list[str]:
-    """Return the names of all logos, in alphabetical order."""
-    return list(_read().logos)
-
-
 def paths() -> dict[str, str]:
     """Return the path of each logo by its name, in alphabetical order."""
     return {name: path for name, (_, path) in _read().logos.items()}

@@ -12,7 +12,7 @@ from functools import lru_cache
 from chalicelib.badges import colors, logos, spark, svg_styles
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
-from chalicelib.badges.svg_markup import Drawing, escape, number
+from chalicelib.badges.svg_styles import Drawing, escape, number
 
 MAX_BYTES = 4096
 """A logo or a sparkline that would make a badge larger is left out."""
@@ -103,8 +103,5 @@ def _normalize(text: str) -> str:
 def _replace_character(char: str) -> str:
     if char in "\t\n\r":
         return " "
-    return (
-        ""
-        if unicodedata.category(char) in REMOVED_CATEGORIES or char in REMOVED_CHARACTERS
-        else char
-    )
+    is_removed = unicodedata.category(char) in REMOVED_CATEGORIES or char in REMOVED_CHARACTERS
+    return "" if is_removed else char

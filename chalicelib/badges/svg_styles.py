@@ -1,22 +1,23 @@
-"""The five styles of an SVG badge, with the measures of badge-maker 6.0 by shields.io."""
+"""The five styles of an SVG badge, with the measures of badge-maker 6.0 by shields.io.
+
+Lengths are in pixels. Values are named tuples, because a dataclass adds six times as much to a cold
+start.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from chalicelib.badges import colors, svg_markup, text_width
-from chalicelib.badges.svg_markup import (
-    LOGO_GAP,
-    LOGO_SIZE,
-    BadgeLayout,
-    Drawing,
-    Line,
-    Measures,
-    Text,
-    number,
-    write,
-)
+from chalicelib.badges import colors, spark, text_width
+from chalicelib.badges.logos import Logo
 from chalicelib.badges.text_width import Face
+
+LOGO_SIZE = 14
+"""The size of a logo on shields.io."""
+LOGO_GAP = 3
+"""The gap between a logo and a label."""
 
 VERDANA = (
     'text-anchor="middle" text-rendering="geometricPrecision"'
@@ -27,8 +28,82 @@ HELVETICA = (
     ' font-family="Helvetica Neue,Helvetica,Arial,DejaVu Sans Condensed,sans-serif"'
 )
 """Many Linux systems have none of the first three, and a sans-serif with much wider digits."""
+ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;"})
 TEXT_ON_DARK, SHADOW_ON_DARK = "#fff", "#010101"
 TEXT_ON_LIGHT, SHADOW_ON_LIGHT = "#333", "#ccc"
+
+
+class Drawing(NamedTuple):
+    """The input of a style: texts that XML allows, and colours as `#rrggbb`."""
+
+    label: str
+    message: str
+    color: str
+    label_color: str
+    logo: Logo | None
+    logo_color: str
+    """The colour of the logo, or empty for one that is visible on its background."""
+    logo_has_block: bool
+    """True if a logo without a label has the label's background instead of the message's."""
+    key: str
+    """A suffix that makes the ids in the document unique."""
+    spark: tuple[int, ...] = ()
+    """The views of the last days, of which the message half has a line."""
+
+    @property
+    def spark_width(self) -> int:
+        """Return the width that the sparkline adds to the message half."""
+        return spark.measure(self.spark) + spark.GAP if self.spark else 0
+
+
+class Text(NamedTuple):
+    """A text and its length."""
+
+    content: str
+    length: float
+
+
+class Line(NamedTuple):
+    """A text, the middle of its baseline, and its background."""
+
+    text: Text
+    x: float
+    y: float
+    background: str
+
+
+class Measures(NamedTuple):
+    """The layout of a style with two halves."""
+
+    height: int
+    baseline: float
+    padding: int
+    """The space to the left and to the right of a text."""
+    logo_x: int
+    logo_alone: int
+    """The width that a logo without a label adds to the message's half."""
+    inwards: int
+    """The distance of a text from the middle of its half, towards the seam."""
+    shade: float = 0
+    """The share by which a shine darkens the background of the logo."""
+
+
+class BadgeLayout(NamedTuple):
+    """The positions where the halves meet and end, and their texts."""
+
+    seam: float
+    end: float
+    label: Line
+    message: Line
+
+
+class Picture(NamedTuple):
+    """A drawn badge and its size in pixels."""
+
+    width: float
+    height: int
+    content: str
+
 
 NORMAL = Measures(height=20, baseline=14, padding=5, logo_x=5, logo_alone=18, inwards=1)
 LOW = Measures(height=18, baseline=13, padding=5, logo_x=5, logo_alone=18, inwards=1, shade=0.2)
@@ -50,48 +125,47 @@ SOCIAL_SHINE = (
 )
 
 
-class Picture(NamedTuple):
-    """A drawn badge and its size in pixels."""
-
-    width: float
-    height: int
-    content: str
-
-
-def flat(drawing: Drawing) -> Picture:
-    """Draw a rounded badge with a slight shine."""
-    return _draw_rounded(drawing, NORMAL, FLAT_SHINE, radius=3)
-
-
-def plastic(drawing: Drawing) -> Picture:
-    """Draw a rounder, lower badge with a strong shine."""
-    return _draw_rounded(drawing, LOW, PLASTIC_SHINE, radius=4)
+def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int) -> Picture:
+    """Draw a rounded badge with a shine."""
+    halves, key = _lay_out_halves(drawing, measures), drawing.key
+    size = f'width="{number(halves.end)}" height="{measures.height}"'
+    content = (
+        f'<filter id="b{key}"><feGaussianBlur stdDeviation="1.6"/></filter>'
+        f'<linearGradient id="s{key}" x2="0" y2="100%">{shine}</linearGradient>'
+        f'<clipPath id="r{key}"><rect {size} rx="{radius}"/></clipPath>'
+        f'<g clip-path="url(#r{key})">{backgrounds(drawing, halves, measures.height)}'
+        f'<rect {size} fill="url(#s{key})"/></g>'
+        f'<g {VERDANA} font-size="11">{_draw_logo(drawing, halves, measures)}'
+        f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
+        f"{_draw_spark(drawing, halves, measures)}"
+    )
+    return Picture(halves.end, measures.height, content)
 
 
 def flat_square(drawing: Drawing) -> Picture:
     """Draw a square badge with one colour per half and no shadows."""
     halves = _lay_out_halves(drawing, NORMAL)
-    content = (
-        f'{_draw_square(drawing, halves, NORMAL.height)}<g {VERDANA} font-size="11">'
-        f"{_draw_logo(drawing, halves, NORMAL)}"
-        f"{_draw_plain(halves.label)}{_draw_plain(halves.message)}</g>"
-        f"{_draw_spark(drawing, halves, NORMAL)}"
-    )
-    return Picture(halves.end, NORMAL.height, content)
+    return _draw_square(drawing, halves, NORMAL, 11, _draw_plain(halves.message))
 
 
 def for_the_badge(drawing: Drawing) -> Picture:
     """Draw a high badge in spaced capitals, with a bold message."""
     label = measure_spaced(drawing.label.upper(), Face.VERDANA)
     message = measure_spaced(drawing.message.upper(), Face.VERDANA_BOLD)
-    halves = svg_markup.halves(drawing, HIGH, label, message)
+    halves = lay_out(drawing, HIGH, label, message)
+    bold = f'<g font-weight="bold">{_draw_plain(halves.message)}</g>'
+    return _draw_square(drawing, halves, HIGH, 10, bold)
+
+
+def _draw_square(
+    drawing: Drawing, halves: BadgeLayout, measures: Measures, size: int, message: str
+) -> Picture:
     content = (
-        f'{_draw_square(drawing, halves, HIGH.height)}<g {VERDANA} font-size="10">'
-        f"{_draw_logo(drawing, halves, HIGH)}{_draw_plain(halves.label)}"
-        f'<g font-weight="bold">{_draw_plain(halves.message)}</g></g>'
-        f"{_draw_spark(drawing, halves, HIGH)}"
+        f'<g shape-rendering="crispEdges">{backgrounds(drawing, halves, measures.height)}</g>'
+        f'<g {VERDANA} font-size="{size}">{_draw_logo(drawing, halves, measures)}'
+        f"{_draw_plain(halves.label)}{message}</g>{_draw_spark(drawing, halves, measures)}"
     )
-    return Picture(halves.end, HIGH.height, content)
+    return Picture(halves.end, measures.height, content)
 
 
 def social(drawing: Drawing) -> Picture:
@@ -106,18 +180,18 @@ def social(drawing: Drawing) -> Picture:
     message_line = Line(message, middle, NORMAL.baseline, SOCIAL_BUBBLE)
     content = (
         f"{_draw_button(button, bubble, drawing.key)}"
-        f"{svg_markup.draw_logo(drawing, 5, NORMAL.height, SOCIAL_BUTTON)}"
+        f"{draw_logo(drawing, 5, NORMAL.height, SOCIAL_BUTTON)}"
         f'<g {HELVETICA} font-size="11" font-weight="700">'
         f"{_draw_engraved(label_line)}{_draw_engraved(message_line)}</g>"
-        f"{svg_markup.draw_spark(drawing, button + 1 + bubble, NORMAL.height, SOCIAL_BUBBLE)}"
+        f"{draw_spark(drawing, button + 1 + bubble, NORMAL.height, SOCIAL_BUBBLE)}"
     )
     return Picture(button + (7 + bubble if bubble else 1), NORMAL.height, content)
 
 
-STYLES = {
-    "flat": flat,
+STYLES: Mapping[str, Callable[[Drawing], Picture]] = {
+    "flat": partial(_draw_rounded, measures=NORMAL, shine=FLAT_SHINE, radius=3),
     "flat-square": flat_square,
-    "plastic": plastic,
+    "plastic": partial(_draw_rounded, measures=LOW, shine=PLASTIC_SHINE, radius=4),
     "for-the-badge": for_the_badge,
     "social": social,
 }
@@ -135,32 +209,8 @@ def measure_spaced(content: str, face: Face) -> Text:
 
 
 def _lay_out_halves(drawing: Drawing, measures: Measures) -> BadgeLayout:
-    label, message = (
-        measure_odd(drawing.label, Face.VERDANA),
-        measure_odd(drawing.message, Face.VERDANA),
-    )
-    return svg_markup.halves(drawing, measures, label, message)
-
-
-def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int) -> Picture:
-    halves, key = _lay_out_halves(drawing, measures), drawing.key
-    size = f'width="{number(halves.end)}" height="{measures.height}"'
-    content = (
-        f'<filter id="b{key}"><feGaussianBlur stdDeviation="1.6"/></filter>'
-        f'<linearGradient id="s{key}" x2="0" y2="100%">{shine}</linearGradient>'
-        f'<clipPath id="r{key}"><rect {size} rx="{radius}"/></clipPath>'
-        f'<g clip-path="url(#r{key})">{svg_markup.backgrounds(drawing, halves, measures.height)}'
-        f'<rect {size} fill="url(#s{key})"/></g>'
-        f'<g {VERDANA} font-size="11">{_draw_logo(drawing, halves, measures)}'
-        f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
-        f"{_draw_spark(drawing, halves, measures)}"
-    )
-    return Picture(halves.end, measures.height, content)
-
-
-def _draw_square(drawing: Drawing, halves: BadgeLayout, height: int) -> str:
-    drawn = svg_markup.backgrounds(drawing, halves, height)
-    return f'<g shape-rendering="crispEdges">{drawn}</g>'
+    texts = (measure_odd(text, Face.VERDANA) for text in (drawing.label, drawing.message))
+    return lay_out(drawing, measures, *texts)
 
 
 def _draw_button(width: float, bubble: float, key: str) -> str:
@@ -183,12 +233,12 @@ def _draw_bubble(x: float, width: float) -> str:
 def _draw_logo(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     color = drawing.label_color if halves.seam else drawing.color
     background = colors.darken(color, measures.shade)
-    return svg_markup.draw_logo(drawing, measures.logo_x, measures.height, background)
+    return draw_logo(drawing, measures.logo_x, measures.height, background)
 
 
 def _draw_spark(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     end = halves.end - measures.padding
-    return svg_markup.draw_spark(drawing, end, measures.height, drawing.color)
+    return draw_spark(drawing, end, measures.height, drawing.color)
 
 
 def _draw_plain(line: Line) -> str:
@@ -210,3 +260,82 @@ def _draw_engraved(line: Line) -> str:
     """Draw a text over a white edge one pixel lower."""
     edge = write(line, ' aria-hidden="true" fill="#fff"', lower=1, scaled=True)
     return edge + write(line, f' fill="{TEXT_ON_LIGHT}"', scaled=True)
+
+
+def lay_out(drawing: Drawing, measures: Measures, label: Text, message: Text) -> BadgeLayout:
+    """Lay out two halves for texts of these lengths."""
+    seam = _find_seam(drawing, measures, label)
+    alone = measures.logo_alone if drawing.logo and not seam else 0
+    end = seam + alone + message.length + drawing.spark_width + 2 * measures.padding
+    left = seam - measures.padding - label.length / 2 + measures.inwards
+    right = end - drawing.spark_width - measures.padding - message.length / 2
+    right -= measures.inwards if seam else 0
+    return BadgeLayout(
+        seam,
+        end,
+        Line(label, left, measures.baseline, drawing.label_color),
+        Line(message, right, measures.baseline, drawing.color),
+    )
+
+
+def _find_seam(drawing: Drawing, measures: Measures, label: Text) -> float:
+    """Return the width of the label's half, which may have only a logo."""
+    if drawing.label:
+        return label.length + 2 * measures.padding + (LOGO_SIZE + LOGO_GAP if drawing.logo else 0)
+    if drawing.logo and drawing.logo_has_block:
+        return LOGO_SIZE + 2 * measures.logo_x
+    return 0
+
+
+def escape(content: str) -> str:
+    """Escape a text for XML, also between double quotes."""
+    return content.translate(ENTITIES)
+
+
+def number(pixels: float) -> str:
+    """Format a length in its shortest form, to a hundredth of a pixel."""
+    return f"{pixels:.2f}".rstrip("0").rstrip(".")
+
+
+def write(line: Line, attributes: str = "", lower: int = 0, *, scaled: bool = False) -> str:
+    """Write a text that has its length in every font of a renderer.
+
+    Scaled letters become narrower in a wider font; otherwise only the space between them does.
+    """
+    content = line.text.content
+    if not content:
+        return ""
+    # Space would separate letters that join.
+    if scaled or text_width.joins(content):
+        attributes += ' lengthAdjust="spacingAndGlyphs"'
+    place = f'x="{number(line.x)}" y="{number(line.y + lower)}"'
+    length = number(line.text.length)
+    return f'<text {place} textLength="{length}"{attributes}>{escape(content)}</text>'
+
+
+def backgrounds(drawing: Drawing, laid: BadgeLayout, height: int) -> str:
+    """Write the two halves, or one if there is no label."""
+    seam, rest = number(laid.seam), number(laid.end - laid.seam)
+    label = f'<rect width="{seam}" height="{height}" fill="{drawing.label_color}"/>'
+    message = f'<rect x="{seam}" width="{rest}" height="{height}" fill="{drawing.color}"/>'
+    return (label if laid.seam else "") + message
+
+
+def draw_spark(drawing: Drawing, end: float, height: int, background: str) -> str:
+    """Write the sparkline so that it ends at a place, or nothing."""
+    if not drawing.spark:
+        return ""
+    x, bottom = end - spark.measure(drawing.spark), height // 2 + spark.HEIGHT // 2
+    return spark.draw(drawing.spark, x, bottom, background)
+
+
+def draw_logo(drawing: Drawing, x: int, height: int, background: str) -> str:
+    """Write the logo in the middle of a height, or nothing.
+
+    The nested `svg` clips the logo, so that no logo covers the texts.
+    """
+    if drawing.logo is None:
+        return ""
+    place = f'x="{x}" y="{(height - LOGO_SIZE) // 2}" width="{LOGO_SIZE}" height="{LOGO_SIZE}"'
+    fill = drawing.logo_color or drawing.logo.fill_on(background)
+    return f"<svg {place} {drawing.logo.attributes(fill)}>{drawing.logo.shapes}</svg>"

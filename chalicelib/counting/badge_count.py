@@ -152,6 +152,15 @@ def take(views: Sequence[View], queue: ViewQueue, counting: Callable[[], Countin
         queue.send(*views)
     except StorageError:
         telemetry.count(queue_refusals=1)
-        for failure in storing.store(counting(), views).values():
-            raise failure from None
+        _store(counting(), views)
         telemetry.event(logging.WARNING, "view_stored_directly")
+
+
+def _store(counting: Counting, views: Sequence[View]) -> None:
+    """Store the views of a request, on one machine in one commit: all of them or none."""
+
+    def store(together: Sequence[View]) -> None:
+        for failure in storing.store(counting, together).values():
+            raise failure from None
+
+    list(counting.map_parallel(store, [views]))

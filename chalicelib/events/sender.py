@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from chalicelib.events.event import DeliveryResult
 from chalicelib.lazy import lazy
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import CallError, HttpClient, describe_refusal
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.units import Seconds, WholeSeconds
 

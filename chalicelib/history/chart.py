@@ -13,7 +13,7 @@ from datetime import datetime
 
 from chalicelib.badges import colors
 from chalicelib.badges.options import short
-from chalicelib.badges.svg_markup import escape, number
+from chalicelib.badges.svg_styles import escape, number
 from chalicelib.history import chart_axes, chart_plot
 from chalicelib.history.buckets import Interval
 from chalicelib.history.chart_axes import TimeAxis

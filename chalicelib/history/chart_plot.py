@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chalicelib.badges.options import short
-from chalicelib.badges.svg_markup import escape, number
+from chalicelib.badges.svg_styles import escape, number
 from chalicelib.badges.text_width import Face
 from chalicelib.badges.text_width import width as text_width
 from chalicelib.history.chart_axes import Scale, TimeLabel, write_tick

@@ -1,8 +1,8 @@
-"""The dispatch of a request to its route, for servers without a router of their own."""
+"""The dispatch of a request to its route."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -12,7 +12,7 @@ from chalicelib.http import authentication, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Change, Request, Response, Unchanging
 from chalicelib.http.routing import Authentication, Route, RouteTable
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -43,11 +43,12 @@ def dispatch(
         allowed = _answer_preflight(table, request)
         return _complete(allowed or errors.to_response(refusal), resources)
 
-    def authenticate() -> Request:
-        guards.check_limit(Action.REQUEST, request, resources)
-        return _authenticate(route, request, resources)
-
-    return _call(route, request, resources, authenticate)
+    try:
+        response = _answer(route, request, resources)
+    except Exception as failure:  # noqa: BLE001  the connection must get an answer
+        drawn = route.on_failure(failure, request)
+        response = drawn._replace(is_refusal=isinstance(failure, ClientError))
+    return _complete(response, resources, route)
 
 
 def admit(table: RouteTable, request: Request, resources: AuthenticationResources) -> Request:
@@ -59,36 +60,18 @@ def admit(table: RouteTable, request: Request, resources: AuthenticationResource
     return _authenticate(route, request, resources)
 
 
-def handle(route: Route, request: Request, resources: AuthenticationResources) -> Response:
-    """Answer a request whose route and caller a server with a router of its own has found."""
-
-    def check() -> Request:
-        guards.check_feature(route, resources)
-        return request
-
-    return _call(route, request, resources, check)
-
-
-def _call(
-    route: Route,
-    request: Request,
-    resources: AuthenticationResources,
-    prepare: Callable[[], Request],
-) -> Response:
-    """Call the handler of a route if the caller may; every failure becomes a response."""
-    try:
-        request = prepare()
-        guards.check_site(route, request)
-        guards.check_caller(route.authentication, request)
-        guards.check_options(route, request)
-        guards.check_change(route, request, resources)
-        response = route.handler(request, resources)
-        if response.change:
-            _log(response.change, route, request)
-    except Exception as failure:  # noqa: BLE001  the connection must get an answer
-        drawn = route.on_failure(failure, request)
-        response = drawn._replace(is_refusal=isinstance(failure, ClientError))
-    return _complete(response, resources, route)
+def _answer(route: Route, request: Request, resources: AuthenticationResources) -> Response:
+    """Call the handler of a route if the caller may."""
+    guards.check_limit(Action.REQUEST, request, resources)
+    request = _authenticate(route, request, resources)
+    guards.check_site(route, request)
+    guards.check_caller(route.authentication, request)
+    guards.check_options(route, request)
+    guards.check_change(route, request, resources)
+    response = route.handler(request, resources)
+    if response.change:
+        _log(response.change, route, request)
+    return response
 
 
 def _log(change: Change, route: Route, request: Request) -> None:

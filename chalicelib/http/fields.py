@@ -295,6 +295,11 @@ def integer(least: int = 0, most: int | None = None, **more: Any) -> Json:
     return {"type": "integer", "minimum": least, **present(maximum=most), **more}
 
 
+def nullable(content: Json, words: str = "") -> Json:
+    """Return the schema of a value or null."""
+    return {"oneOf": [content, {"type": "null"}], **present(description=words)}
+
+
 def enum(values: Iterable[str], **more: Any) -> Json:
     """Return the schema of a text that is one of these values."""
     return {"type": "string", "enum": [*values], **more}

@@ -12,7 +12,7 @@ from chalicelib.http.errors import BadRequestError, ClientError, ForbiddenError,
 from chalicelib.http.query import shown
 from chalicelib.http.routing import ANY_OPTIONS, Authentication
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action, Room
+from chalicelib.resources import Action, Room
 
 if TYPE_CHECKING:
     import difflib
@@ -163,12 +163,9 @@ def check_options(route: Route, request: Request) -> None:
         return
     known = route.options.fields
     for name in request.query:
-        if name not in known and not _is_ignored(name):
+        is_ignored = name in IGNORED_OPTIONS or name.startswith(IGNORED_PREFIX)
+        if name not in known and not is_ignored:
             raise BadRequestError(f"unknown option {shown(name)}: {_advise(name, known)}")
-
-
-def _is_ignored(name: str) -> bool:
-    return name in IGNORED_OPTIONS or name.startswith(IGNORED_PREFIX)
 
 
 def _advise(name: str, options: Iterable[str]) -> str:

@@ -28,7 +28,6 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 """The values of each query parameter, percent-decoded, in the order in which they were given."""
 
 
-BINARY_TYPES = {"image/png"}
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 OWNER = "owner"
 """The name in the log of whoever has the secret of a badge."""
@@ -133,4 +132,4 @@ class Response(NamedTuple):
     @property
     def is_binary(self) -> bool:
         """Return whether the body is no text."""
-        return self.headers.get("Content-Type") in BINARY_TYPES
+        return self.headers.get("Content-Type") == "image/png"

@@ -56,7 +56,7 @@ def load(file: Path, style: str = "") -> str:
 
 
 def text() -> str:
-    """Return the page at `/`, whose pictures `chalicelib.pages.builder` draws."""
+    """Return the page at `/`, whose pictures `chalicelib.pages.service` draws."""
     return load(FILE)
 
 

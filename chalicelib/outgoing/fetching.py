@@ -8,7 +8,6 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from chalicelib.http.errors import ClientError
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import (
     MAX_REPLY_BYTES,
     CallError,
@@ -16,6 +15,7 @@ from chalicelib.outgoing.http_client import (
     HttpReply,
     describe_refusal,
 )
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 

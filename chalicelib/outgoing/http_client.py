@@ -17,8 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from chalicelib.lazy import lazy
-from chalicelib.outgoing.addresses import Address, Allowed
 from chalicelib.outgoing.urls import (
+    Address,
+    Allowed,
     BadUrlError,
     Resolver,
     UnreachableError,

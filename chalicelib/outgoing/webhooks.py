@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from chalicelib.http.errors import BadRequestError
 from chalicelib.outgoing import urls
-from chalicelib.outgoing.addresses import Allowed
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Settings
 from chalicelib.storage.writes import Put
 from chalicelib.units import Seconds

@@ -195,10 +195,11 @@ def _prepare_hand_over(
     values: dict[str, Value] = {"digest": new_digest, "previous": owned.digest}
     yield Update(keys.owner(owned.badge_id), values=values, condition=owned.unchanged)
     yield from move_key(owned, new_digest)
+    summary = read(table, owned.badge_id)  # before the milestones, which a fold may write between
     found = milestones.read(table, owned.badge_id, owned.digest)
     if found.milestones:
         yield replace(found, owner=new_digest).put
-        yield read(table, owned.badge_id).update(now, {})
+        yield summary.update(now, {})
 
 
 def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:

@@ -24,7 +24,7 @@ from chalicelib.counting.windows import Windows
 from chalicelib.owners.finding import NotFoldedError, OwnedBadge, change_again
 from chalicelib.storage.items import Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Write
+from chalicelib.storage.writes import ConditionFailedError, Write
 from chalicelib.ulids import latest
 from chalicelib.units import Milliseconds, Seconds
 
@@ -94,6 +94,8 @@ def remove(table: Table, owned: OwnedBadge, hours: Hours, windows: Windows, now:
         if removed:
             values: dict[str, Value] = {"count": summary.count - removed, "today": today.item}
             table.write(summary.update(now, values), owned.check, *days)
+        elif read(table, summary.badge_id).version != summary.version:
+            raise ConditionFailedError({})  # a fold counted views, whose rows were removed then
         return removed
 
     return change_again(table, owned, write)

@@ -16,8 +16,7 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import OWNER, Change, Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
-from chalicelib.limits import Action
-from chalicelib.resources import Resources
+from chalicelib.resources import Action, Resources
 from chalicelib.storage.ports import Table
 
 if TYPE_CHECKING:

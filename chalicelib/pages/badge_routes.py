@@ -1,9 +1,9 @@
-"""The routes that take a view and show the count, as a badge or a number, and of the health."""
+"""The routes that take a view and show the count, as a badge or a number."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,11 +22,10 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
-from chalicelib.http.routing import ANY_OPTIONS, Route, public_read
+from chalicelib.http.routing import Route, public_read
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Key
 
 if TYPE_CHECKING:
     from chalicelib.badges import spark
@@ -34,8 +33,6 @@ else:
     spark = lazy("chalicelib.badges.spark")
 
 COLOR = "blue"
-PROBE = Key("HEALTH", "HEALTH")
-"""An item that never exists: reading it shows that the table answers."""
 NOT_COUNTED = "internal error, view not counted"
 MAX_COUNTED = 10
 """The ids of a request that counts views: the messages that SQS takes in one call."""
@@ -126,7 +123,8 @@ def count_view(request: Request, resources: ViewResources) -> Response:
     """Count a view of each badge, and return the counts before it to a script of any site."""
     check_empty(request.body)
     options = ids.read(CountOptions, request.query, resources)
-    _check_distinct(options.badge_ids)
+    if len(set(options.badge_ids)) < len(options.badge_ids):
+        raise BadRequestError("id: one is given twice: give each once")
     found = _read_all(options, resources)
     _take(found, request, resources)
     counted = [_to_json(one, found[one], options, VIEW_TAKEN) for one in found]
@@ -141,11 +139,6 @@ def get_counts(request: Request, resources: ViewResources) -> Response:
     return responses.json({"counts": counts})
 
 
-def _check_distinct(badge_ids: Sequence[str]) -> None:
-    if len(set(badge_ids)) < len(badge_ids):
-        raise BadRequestError("id: one is given twice: give each once")
-
-
 def _to_json(
     badge_id: str, views: BadgeNumbers | None, options: PeriodOptions, missing: str
 ) -> Mapping[str, object]:
@@ -154,12 +147,6 @@ def _to_json(
         return {"id": badge_id, "count": None, "message": missing}
     count, message = periods.number(views, options), periods.write(views, options)
     return {"id": badge_id, "count": count, "message": message}
-
-
-def get_health(_: Request, resources: Resources) -> Response:
-    """Return 200 while the table answers, 503 while it does not."""
-    resources.table.get(PROBE)
-    return responses.json({"status": "ok"})
 
 
 def _read(period: Period, resources: ViewResources, badge_id: str) -> BadgeNumbers | None:
@@ -215,4 +202,3 @@ ROUTES = (
     _badge(path="/v1/api/views", options=BadgeOptions, is_deprecated=True),
     _badge(path=f"{PATH}{IMAGE}", options=ImageOptions),
 )
-HEALTH_ROUTES = (Route("GET", "/healthz", get_health, from_any_site=True, options=ANY_OPTIONS),)

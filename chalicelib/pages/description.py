@@ -10,7 +10,17 @@ from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
 from chalicelib.history.periods import LABEL
 from chalicelib.history.routes import A_DAY, MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards
-from chalicelib.http.fields import Component, Json, array, closed, integer, record, schema, string
+from chalicelib.http.fields import (
+    Component,
+    Json,
+    array,
+    closed,
+    integer,
+    nullable,
+    record,
+    schema,
+    string,
+)
 from chalicelib.http.openapi import HTML, Operation, Section, success
 from chalicelib.pages.badge_routes import MAX_COUNTED, MAX_READ
 
@@ -20,12 +30,11 @@ COUNTED = record(
     "Counted",
     {
         "id": ID,
-        "count": {
-            "type": ["integer", "null"],
-            "minimum": 0,
-            "description": "The number that a badge shows, without this view. Null if it can't be"
-            " read, and the view counts nevertheless; or if nobody has told it, if it is GitHub's.",
-        },
+        "count": nullable(
+            integer(),
+            "The number that a badge shows, without this view. Null if it can't be read, and the"
+            " view counts nevertheless; or if nobody has told it, if it is GitHub's.",
+        ),
         "message": string(description="The text that a badge shows."),
     },
 )
@@ -73,11 +82,10 @@ BADGE = Section(
 # ---- the history
 
 
-KNOWN = {"type": ["integer", "null"], "minimum": 0}
 MAX_GITHUB_DAYS = MAX_BUCKETS * 31
 GITHUB_DAY = record(
     "GitHubDay",
-    {"day": A_DAY, **dict.fromkeys(github.NUMBERS, KNOWN)},
+    {"day": A_DAY, **dict.fromkeys(github.NUMBERS, nullable(integer()))},
     description="A day of GitHub's numbers of the repository, as its owner told them. What nobody"
     " has told is null, and days of which nothing was told are not listed. `visitors` and"
     " `cloners` are unique on that day, so their sums mean nothing.",
@@ -86,7 +94,7 @@ GITHUB_DAY = record(
 
 def history(by: Interval, beginning: Json, most_days: int) -> Component:
     """Return the schema of a history by a unit."""
-    date = {"type": ["string", "null"], "format": "date"}
+    date = string(format="date")
     bucket = closed({by.value: beginning, "views": integer()})
     return record(
         f"HistoryBy{by.title()}",
@@ -94,8 +102,8 @@ def history(by: Interval, beginning: Json, most_days: int) -> Component:
             "id": ID,
             "by": {"const": by},
             "days": integer(1, most_days),
-            "since": date | {"description": "The first day that has a view; null if none has."},
-            "next": date | {"description": "The `from` of the next page; null on the last one."},
+            "since": nullable(date, "The first day that has a view; null if none has."),
+            "next": nullable(date, "The `from` of the next page; null on the last one."),
             "total": integer(description="The sum over `views`."),
             "views": array(bucket, by.most, minItems=1),
             "github": array(GITHUB_DAY, MAX_GITHUB_DAYS),

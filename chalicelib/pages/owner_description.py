@@ -7,12 +7,12 @@ from chalicelib.counting import bans, milestones
 from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history import github
 from chalicelib.http import guards
-from chalicelib.http.fields import Field, array, closed, integer, record, string
+from chalicelib.http.fields import Field, array, closed, integer, nullable, record, string
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
 from chalicelib.owners import claiming, finding, places, proving, requests
 from chalicelib.owners.bans import PATTERN, BanBody
 from chalicelib.owners.requests import MILESTONE_COUNT
-from chalicelib.pages import github_traffic, owned_badges
+from chalicelib.pages import owned_badges
 
 # ---- the owner
 
@@ -27,10 +27,9 @@ OWN_MILESTONE = record(
     {
         "count": MILESTONE_COUNT,
         "url": {"type": "string"},
-        "reached": {
-            "oneOf": [MOMENT, {"type": "null"}],
-            "description": "The time at which the badge has reached it in its present life.",
-        },
+        "reached": nullable(
+            MOMENT, "The time at which the badge has reached it in its present life."
+        ),
     },
 )
 OWNED = record(
@@ -43,14 +42,8 @@ OWNED = record(
         "count": integer(description="The number that the badge shows, with the base."),
         "frozen": {"type": "boolean", "description": "Whether it takes no views."},
         "created": MOMENT | {"description": "The time of the owner's claim."},
-        "reset": {
-            "oneOf": [MOMENT, {"type": "null"}],
-            "description": "The time up to which views do not count, because of a reset.",
-        },
-        "proven": {
-            "oneOf": [ID, {"type": "null"}],
-            "description": "The name that the owner has proven last.",
-        },
+        "reset": nullable(MOMENT, "The time up to which views do not count, because of a reset."),
+        "proven": nullable(ID, "The name that the owner has proven last."),
         "granted": {
             "type": "boolean",
             "description": "Whether the operator has given the badge to its owner.",
@@ -103,11 +96,7 @@ OWNED_EXAMPLE = {
     "granted": False,
     "milestones": [],
 }
-LISTED_NUMBER = {
-    "type": ["integer", "null"],
-    "minimum": 0,
-    "description": "Null if the badge is banned.",
-}
+LISTED_NUMBER = nullable(integer(), "Null if the badge is banned.")
 OWNED_LIST = record(
     "OwnedBadges",
     {
@@ -212,7 +201,7 @@ OWNER = Section(
             " unknown. Resets leave these numbers, and a deletion removes them.",
             {200: success(TOLD, example={"id": "owner/name", "days": {"views": 1}})},
             OF_SECRET,
-            body_of(github_traffic.TrafficBody, TRAFFIC_EXAMPLE),
+            body_of(owned_badges.TrafficBody, TRAFFIC_EXAMPLE),
             has_secret=True,
         ),
         "deleteBadge": Operation(

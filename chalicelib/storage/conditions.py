@@ -3,8 +3,8 @@
     attr("status") == "active"
     attr("version").missing() | (attr("version") <= 3)
 
-`chalicelib.aws.dynamodb_writes` renders a condition for DynamoDB, `vumi.storage.conditions`
-evaluates it. A missing attribute is equal to no value, and in no order with it.
+`chalicelib.aws.dynamodb` renders a condition for DynamoDB, `vumi.storage.table` evaluates it. A
+missing attribute is equal to no value, and in no order with it.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chaos.driver.server import Server
-from chaos.faults import crash_injection
+from chaos.driver.server import MAX_TRANSACTIONS, THREADS, Server
 from chaos.faults.clock import OffsetClock
 from chaos.faults.disk import Disk, limit, unlimit
 
@@ -57,7 +56,7 @@ WEIGHTS = {
     Fault.PAUSED: 4,
 }
 SIZES: Mapping[Fault, Sequence[float]] = {
-    Fault.KILLED_BETWEEN: range(len(crash_injection.THREADS) * crash_injection.MAX_TRANSACTIONS),
+    Fault.KILLED_BETWEEN: range(len(THREADS) * MAX_TRANSACTIONS),
     Fault.KILLED_FULL: range(SPARE_BYTES),
     Fault.DISK_FULL: range(SPARE_BYTES),
     Fault.WRITES_FAIL: range(SPARE_BYTES),
@@ -149,8 +148,8 @@ class Faults:
     def _kill(self, one: Planned) -> None:
         match one.fault:
             case Fault.KILLED_BETWEEN:
-                thread, begins = divmod(int(one.size), crash_injection.MAX_TRANSACTIONS)
-                self._server.kill_between(crash_injection.THREADS[thread], begins + 1)
+                thread, begins = divmod(int(one.size), MAX_TRANSACTIONS)
+                self._server.kill_between(THREADS[thread], begins + 1)
             case Fault.KILLED_FULL:
                 pid = self._server.pid
                 self._disk.fill(pid, int(one.size))

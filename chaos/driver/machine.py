@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.checker import history, logs
+from chaos.checker import history
 from chaos.checker.days import with_spans
 from chaos.checker.db_probe import DbProbe, annotated, count_left, look
 from chaos.checker.history import Kind, Operation, Recorder
@@ -38,6 +39,14 @@ POLL_SECONDS = 0.1
 VISITS = "visitors.jsonl"
 DISK = "disk"
 """The machine's folder within the run's folder."""
+DISK_FULL_ERRORS = (
+    "UnavailableError: SQLite: ",
+    "NotStoredError: ",
+    "NotSentError: ",
+    "InBetweenError: ",
+)
+"""The errors while the disk is full; a reason follows. The last one is that of a slow request."""
+SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,7 @@ class Machine:
             recorded = [one for name in names for one in history.read(self._folder / name)]
             put = annotated(recorded, probe.looks)
             seen = list(with_spans(put, self._clock.jumps))
-            return replace(done, history=seen, log_errors=logs.errors(self._folder))
+            return replace(done, history=seen, log_errors=_find_errors(self._folder))
 
     def _under_load(
         self, seconds: float, recorder: Recorder, cleanup: ExitStack
@@ -163,6 +172,33 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.kill()
         process.wait()
+
+
+def _find_errors(folder: Path) -> list[str]:
+    """Return the unexpected log lines of all starts.
+
+    Only a full disk may cause errors, and nothing may cause a bare traceback.
+    """
+    return [
+        f"{log.name}: {line[-SHOWN:]}"
+        for log in sorted(folder.glob("server-*.log"))
+        for line in _find_unexpected(log.read_text(errors="replace"))
+    ]
+
+
+def _find_unexpected(text: str) -> Iterator[str]:
+    """Yield the unexpected lines; a killed process may leave its last line unfinished."""
+    *lines, unfinished = text.split("\n")
+    del unfinished
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            yield line
+            continue
+        wrong = entry.get("level") == "ERROR" and entry.get("message") != "dead_letters"
+        if wrong and not any(expected in entry.get("error", "") for expected in DISK_FULL_ERRORS):
+            yield line
 
 
 def run(seed: str, seconds: float, folder: Path, *, mounted: bool = True) -> Survived:

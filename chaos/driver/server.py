@@ -1,4 +1,8 @@
-"""The machine under test: a real process on a fixed port, killed and started again."""
+"""The machine under test: a real process on a fixed port, killed and started again.
+
+`python -m chaos.driver.server CLOCK CRASH` is the process: `python -m vumi` with injected faults.
+CLOCK is the file with the offset of the clock, CRASH the file that says when it kills itself.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,18 @@ import random
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from chaos.faults import crash_injection
+from chaos.faults.clock import OffsetClock
 from simulation.server_process import NotStartedError, ServerProcess, request, start
+from vumi.cli.program import main
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -30,8 +37,18 @@ SETTINGS = {
     "GRACE_SECONDS": "1",
     "RETENTION_SECONDS": "3",
     "MIN_FREE_BYTES": "0",
+    "HOT_VIEWS": "100",
 }
-"""Windows of one second, so views are folded after a second or two, and removed soon after."""
+"""Windows of one second, so views are folded after a second or two, and removed soon after.
+
+So a badge is hot with fewer views.
+"""
+
+
+THREADS = ("MainThread", "expiry", "fold_views")
+"""The threads that commit: for visitors, for expired items, and for folds."""
+MAX_TRANSACTIONS = 2
+"""The most transactions that begin before the process ends."""
 
 
 class DiedError(Exception):
@@ -53,7 +70,7 @@ def free_port(seed: object) -> int:
 
 
 class Server:
-    """The process `python -m chaos.driver.launch`, with its own log for each start."""
+    """The process of this module, with its own log for each start."""
 
     def __init__(self, data: Path, clock: Path, logs: Path, port: int) -> None:
         self.data, self.port = data, port
@@ -84,7 +101,7 @@ class Server:
 
     def _begin(self) -> subprocess.Popen[str]:
         self.starts += 1
-        program = ("chaos.driver.launch", str(self._clock), str(self._crash_file))
+        program = ("chaos.driver.server", str(self._clock), str(self._crash_file))
         settings = {"PORT": str(self.port), **SETTINGS}
         self._process = start(self.data, program, settings)
         log = (self._logs / f"server-{self.starts:03}.log").open("w", encoding="utf-8")
@@ -107,7 +124,7 @@ class Server:
 
     def kill_between(self, thread: str, begins: int) -> None:
         """Let the server end itself when a thread begins a transaction, or kill it if none does."""
-        crash_injection.write(self._crash_file, thread, begins)
+        self._crash_file.write_text(f"{begins} {thread}")
         os.kill(self.pid, signal.SIGUSR1)
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -149,3 +166,43 @@ def _copy(stderr: IO[str], log: IO[str]) -> None:
     """Copy the server's log until it ends, by a pipe, because its own files may have a quota."""
     with stderr, log:
         shutil.copyfileobj(stderr, log)
+
+
+class CrashInjection:
+    """Crashes between two commits of one step, which a SIGKILL from outside rarely hits.
+
+    A file names a thread. After SIGUSR1 the process ends itself when that thread begins a
+    transaction. The commits before it stay, and the commits after it never happen. Call `install`
+    before the first connection opens.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connections: list[sqlite3.Connection] = []
+        self._thread, self._left = "", 0
+
+    def install(self) -> None:
+        sys.addaudithook(self._note)
+        signal.signal(signal.SIGUSR1, lambda *_: self._begin())
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "sqlite3.connect/handle":
+            self._connections.append(arguments[0])
+
+    def _begin(self) -> None:
+        left, self._thread = self._path.read_text().split(maxsplit=1)
+        self._left = int(left)
+        for connection in self._connections:
+            with suppress(sqlite3.ProgrammingError):  # the connection is closed
+                connection.set_trace_callback(self._look)
+
+    def _look(self, statement: str) -> None:
+        if statement.startswith("BEGIN") and threading.current_thread().name == self._thread:
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    CrashInjection(Path(sys.argv[2])).install()
+    sys.exit(main(["serve"], OffsetClock(Path(sys.argv[1]))))

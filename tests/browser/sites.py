@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.loopback import SilentHandler, serving
+from simulation.loopback import SilentHandler, serving
 from tests.processes.server import Server
 
 ON_THIS_MACHINE = (

@@ -187,25 +187,22 @@ def test_an_id_that_the_counter_refuses_leaves_the_page_whole(site: VisitedSite)
     assert site.count() == 0
 
 
-def test_a_list_of_50_posts_is_one_request(site: VisitedSite) -> None:
-    for place in range(3):
-        site.server.visit(f"{site.name}/{place}/", place + 1)
-    site.put("/", "".join(f"<b data-views='/{place}/'>?</b>" for place in range(50)))
+@pytest.mark.parametrize(
+    ("path", "posts", "requests"),
+    [("/{}/", 50, 1), ("/" + "文" * 90 + "{}/", 30, 4)],
+    ids=["one request", "long paths in several requests"],
+)
+def test_a_list_of_posts_is_read_in_few_requests(
+    site: VisitedSite, path: str, posts: int, requests: int
+) -> None:
+    paths = [path.format(place) for place in range(posts)]
+    site.server.visit(f"{site.name}{paths[1]}", 2)
+    site.put("/", "".join(f"<b data-views='{path}'>?</b>" for path in paths))
     page = site.context.new_page()
     asked = requests_to(page, site.counter)
     page.goto(site.url("/"))
-    expect(page.locator("b")).to_have_text(["1", "2", "3", *["0"] * 47])
-    assert asked == ["POST /api/v1/views", "GET /api/v1/views/counts"]
-
-
-def test_a_long_list_is_read_in_several_requests(site: VisitedSite) -> None:
-    listed = "".join(f"<b data-views='/{'文' * 90}{place}/'>?</b>" for place in range(30))
-    site.put("/", listed)
-    page = site.context.new_page()
-    asked = requests_to(page, site.counter)
-    page.goto(site.url("/"))
-    expect(page.locator("b")).to_have_text(["0"] * 30)
-    assert asked == ["POST /api/v1/views", *["GET /api/v1/views/counts"] * 4]
+    expect(page.locator("b")).to_have_text(["0", "2", *["0"] * (posts - 2)])
+    assert asked == ["POST /api/v1/views", *["GET /api/v1/views/counts"] * requests]
 
 
 BUSUANZI = """

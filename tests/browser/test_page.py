@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from chalicelib.badges.logos import names
+from chalicelib.badges.logos import paths
 from chalicelib.history.periods import Show
 from chalicelib.http.tokens import digest
 from tests.browser.visit import Visit
@@ -199,7 +199,7 @@ def test_a_logo_is_found_by_its_picture(visit: Visit) -> None:
     visit.open(BADGE)
     visit.field("Logo").click()
     logos = visit.page.get_by_role("listbox", name="Logos").get_by_role("option")
-    expect(logos).to_have_count(len(names()))
+    expect(logos).to_have_count(len(paths()))
     visit.field("Logo").fill("git")
     expect(logos.first).to_have_text("git")
     expect(logos.first).to_have_attribute("aria-selected", "true")

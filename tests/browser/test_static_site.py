@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from simulation.loopback import SilentHandler, serving
 from tests.browser.visit import Visit
-from tests.loopback import SilentHandler, serving
 from tests.processes.server import Server
 
 ROOT = Path(__file__).parents[2]

@@ -19,8 +19,7 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.aws.clients import S3Archive, aws_client
-from chalicelib.aws.connections import Connections
-from chalicelib.aws.json_client import endpoint_of, json_client
+from chalicelib.aws.json_client import Connections, endpoint_of, json_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
 from simulation.aws_table import endpoint_client, moto_client, new_table

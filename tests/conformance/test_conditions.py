@@ -1,4 +1,4 @@
-"""Conditions over items: every `Table` agrees with `vumi.storage.conditions`."""
+"""Conditions over items: every `Table` agrees with `vumi.storage.table`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chalicelib.storage.conditions import Combination, Comparison, Condition, Pr
 from chalicelib.storage.items import Item, Key, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put
-from vumi.storage.conditions import holds
+from vumi.storage.table import holds
 
 KEY = Key("USER#a", "USER")
 NUMBERS = st.integers(-2, 2) | st.just(10**20)

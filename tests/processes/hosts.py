@@ -12,7 +12,7 @@ from typing import Any
 
 from standardwebhooks.webhooks import Webhook
 
-from tests.loopback import SilentHandler, serving
+from simulation.loopback import SilentHandler, serving
 
 ID = "octocat/hello"
 

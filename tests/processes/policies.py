@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.http_api import APART
+from deploy.stage import FUNCTIONS as OF_CHALICE
 from deploy.stage import Folder
 from deploy.template import ALL_FEATURES, choose
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ PATIENCE_SECONDS = 60.0
 """The limit for steps that take two seconds or less on an idle machine."""
 
 Found = TypeVar("Found")
+WHEELS = Path(sys.prefix) / "wheels"
+"""The wheels of requirements/standalone.txt and requirements/build.txt."""
 
 
 def require(program: str) -> None:
@@ -48,3 +51,20 @@ def until(look: Callable[[], Found | None], what: str = "what the test waits for
         assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_SECONDS:.0f} s"
         time.sleep(0.01)
     return found
+
+
+def offline_pip() -> dict[str, str]:
+    """Return the environment of a pip and a uv that ignore the settings of this machine."""
+    assert WHEELS.is_dir(), f"{WHEELS} is missing: run make test"
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_FIND_LINKS": str(WHEELS),
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_NO_INDEX": "1",
+        "UV_FIND_LINKS": str(WHEELS),
+        "UV_NO_CACHE": "1",
+        "UV_NO_CONFIG": "1",
+        "UV_NO_INDEX": "1",
+        "UV_OFFLINE": "1",
+    }

@@ -16,20 +16,23 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import View
 from chalicelib.ulids import new_ulid
-from deploy.completion import mapping_options
+from deploy.stage import mapping_options
 from simulation.environment import free_port
-from tests.processes.emulator import BIN, Emulator, running, started
-from tests.processes.programs import until
-from tests.processes.stacks import (
+from tests.processes.emulator import (
+    BIN,
     CONSUMERS,
+    Emulator,
     count,
     fold,
     mapping,
     old_ulid,
     outputs,
     put_old_views,
+    running,
+    started,
     views,
 )
+from tests.processes.programs import until
 
 STACK = "vu-mi-chalice-dev"
 """The stack, whose name Chalice gives its functions too."""

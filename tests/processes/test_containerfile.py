@@ -20,8 +20,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
-from tests.processes import offline_pip
-from tests.processes.programs import PATIENCE_SECONDS, succeed
+from tests.processes.programs import PATIENCE_SECONDS, offline_pip, succeed
 from tests.processes.server import serving
 
 IMAGE_PATH = re.compile(r"(?<![\w./])/(?=(?:app|data|src|wheels)\b)")
@@ -106,7 +105,7 @@ class Image:
 
     def _run(self, instruction: Instruction) -> None:
         command = ("sh", "-ec", self.here(instruction.arguments))
-        succeed(*command, cwd=self.root / "src", env=offline_pip.environment())
+        succeed(*command, cwd=self.root / "src", env=offline_pip())
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, on a free port of loopback."""
@@ -138,6 +137,8 @@ def test_the_steps_make_a_server_that_is_healthy_until_it_stops(image: Image) ->
     place = Path(image.here(only("WORKDIR").arguments))
     with serving(*command, cwd=place, env=environment) as server:
         server.visit("in a container", 2)
+        assert server.request("/api/v1/views.svg?id=a&logo=github")[0] == 200
+        assert server.request("/")[2][:15].lower() == b"<!doctype html>"
         assert is_healthy(image, environment)
         assert (image.root / "data" / "vu-mi" / "vu-mi.sqlite3").exists()
         assert (image.root / "data" / "vu-mi").stat().st_mode & 0o777 == 0o700

@@ -24,10 +24,10 @@ from chalicelib.events import sender
 from chalicelib.http import tokens
 from simulation import aws_events as events
 from simulation.environment import ROOT
-from tests.processes.emulator import WITHOUT_PACKAGING, Emulator, running
-from tests.processes.programs import until
-from tests.processes.stacks import (
+from tests.processes.emulator import (
     CONSUMERS,
+    WITHOUT_PACKAGING,
+    Emulator,
     check_archive,
     count,
     delete,
@@ -38,10 +38,12 @@ from tests.processes.stacks import (
     outputs,
     put,
     put_old_views,
+    running,
     sweep,
     sweep_of,
     views,
 )
+from tests.processes.programs import until
 
 BADGE = "/api/v1/views?id=octocat"
 EVENTS = "/api/v1/events"

@@ -15,7 +15,7 @@ import yaml
 
 from chalicelib.http.tokens import digest
 from simulation.environment import ROOT
-from tests.loopback import Answer, SilentHandler, answering
+from simulation.loopback import Answer, SilentHandler, answering
 from tests.processes.programs import PATIENCE_SECONDS
 from tests.processes.server import Server, running
 

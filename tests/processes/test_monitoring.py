@@ -39,7 +39,8 @@ LABELS = re.compile(r"\{([^}]*)\}|\bby ?\(([^)]*)\)")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Yield a server that has counted views and refused and failed requests."""
     folder = tmp_path_factory.mktemp("data")
-    with running(folder, ACCESS_LOG="on", CLIENT_NEW_IDS_PER_MINUTE="3") as server:
+    limits = {"CLIENT_NEW_IDS_PER_MINUTE": "3", "CLIENT_NEW_IDS_PER_DAY": "8", "MAX_BADGES": "9"}
+    with running(folder, ACCESS_LOG="on", **limits) as server:
         for badge_id in ("secret/a", "secret/a", "secret/b", "secret/c", "secret/d"):
             server.badge(badge_id, "&label=secret-label")
         server.badge("secret/a", "&peek=1")
@@ -62,6 +63,12 @@ def test_prometheus_reads_every_metric(scraped: str) -> None:
     assert found["vumi_views_taken"] == "counter"
     assert found["vumi_commit_duration_seconds"] == "histogram"
     assert found["vumi_fold_lag_seconds"] == "gauge"
+
+
+def test_the_limits_of_badges_and_of_the_busiest_client_are_told(scraped: str) -> None:
+    found = parse(scraped)
+    limits = {"badges": 6, "new_id_a_day": 5}
+    assert {name: found[f'vumi_limit_left{{limit="{name}"}}'] for name in limits} == limits
 
 
 def expressions() -> dict[str, str]:

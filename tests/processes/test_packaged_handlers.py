@@ -25,7 +25,7 @@ GET_VIEWS, API, AUTHORIZE, PAUSE = (
     f"{AWS}{name}.handler" for name in ("get_views", "api_handler", "http_authorizer", "pause_api")
 )
 """The handlers of the HTTP API and of its alarm, which need no Chalice."""
-APP, CHALICE_AUTHORIZE = "app.app", f"{AWS}authorizer.authorize"
+APP, CHALICE_AUTHORIZE = "app.app", f"{AWS}chalice_routes.authorize"
 """The handlers of the REST API, which `chalice deploy` creates."""
 CONSUMERS = f"{AWS}consumers."
 ARCHIVE = f"{CONSUMERS}archive_entries"

@@ -20,7 +20,7 @@ from botocore.compat import HTTPHeaders
 
 from app import app
 from chalicelib.aws import pause_api
-from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.chalice_routes import authorize
 from chalicelib.counting.view import View
 from chalicelib.events.event import Event, Status, Target, TargetKind, key
 from chalicelib.http import tokens
@@ -28,7 +28,7 @@ from chalicelib.owners.proving import LOOK_SECONDS
 from chalicelib.storage.writes import Put, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.wallets.wallet import Entry, Posting
-from deploy.completion import FUNCTIONS as OF_CHALICE
+from deploy.stage import FUNCTIONS as OF_CHALICE
 from deploy.stage import Folder
 from deploy.template import ALL_FEATURES
 from simulation import aws_events as events

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -288,7 +289,7 @@ def test_the_functions_on_aws_log_nothing_of_a_request_but_the_id(
     views = ViewMessages(FakeQueue(failure))
     resources.use(GivenResources(table=table, views_queue=views))
     with logging_put_back():
-        telemetry.start_on_lambda()
+        telemetry.write_to(sys.stdout, with_metrics=True)
         for event in aws_requests(mark):
             app(event, None)
     resources.use(None)

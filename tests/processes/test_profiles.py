@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from simulation.environment import ROOT
-from tests.loopback import Answer, SilentHandler, answering
+from simulation.loopback import Answer, SilentHandler, answering
 from tests.processes.programs import PATIENCE_SECONDS
 
 LATER = "2099-01-01T00:00:00Z"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from chalicelib import VERSION
-from deploy import bytecode, release, release_checks
+from deploy import bytecode, release
 from deploy.package import PackagingError, run
 from simulation.environment import ROOT
-from tests.processes.offline_pip import WHEELS
+from tests.processes.programs import WHEELS
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,8 @@ def test_the_zip_has_every_handler_of_its_template_and_no_other(
     if python is None:
         pytest.skip(f"no Python {bytecode.VERSION} on this machine")
     package, stack = (packages["prod"] / name for name in ("deployment.zip", "sam.yaml"))
-    release_checks.import_handlers(package, stack, python)
+    release.import_handlers(package, stack, python)
     other = tmp_path / "stack.yaml"
     other.write_text(stack.read_text().replace("get_views.handler", "gone.handler"))
     with pytest.raises(PackagingError, match=r"No module named 'chalicelib\.aws\.gone'"):
-        release_checks.import_handlers(package, other, python)
+        release.import_handlers(package, other, python)

@@ -16,7 +16,7 @@ from uuid import UUID
 from shop import Shop
 from wallets import Wallets
 
-from tests.loopback import SilentHandler, serving
+from simulation.loopback import SilentHandler, serving
 from tests.processes.programs import PATIENCE_SECONDS
 from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
 

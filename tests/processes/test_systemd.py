@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from simulation.environment import ROOT
-from tests.processes import offline_pip
-from tests.processes.programs import require, succeed
+from tests.processes.programs import offline_pip, require, succeed
 
 UNITS = ROOT / "examples" / "systemd"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
@@ -151,7 +150,7 @@ def _install(environment: Path) -> None:
 
 
 def _run(*command: str | Path) -> str:
-    return succeed(*command, env=offline_pip.environment())
+    return succeed(*command, env=offline_pip())
 
 
 def message(line: str) -> str:

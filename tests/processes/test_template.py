@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.api import table_of
 from chalicelib.aws import get_views
-from chalicelib.aws.authorizer import CACHED_SECONDS
+from chalicelib.aws.chalice_routes import CACHED_SECONDS
 from chalicelib.counting import windows
 from chalicelib.counting.count_at_once import AT_ONCE
 from chalicelib.events import event, sweep

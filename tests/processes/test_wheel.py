@@ -1,21 +1,18 @@
-"""The wheel: the same bytes from every build, and a server where nothing else is installed."""
+"""The wheel: the same bytes from every build; `test_containerfile.py` installs and runs it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-import venv
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from chalicelib import VERSION
-from simulation.environment import NO_CLIENT_LIMITS, ROOT
-from tests.processes import offline_pip
-from tests.processes.programs import succeed
-from tests.processes.server import serving
+from simulation.environment import ROOT
+from tests.processes.programs import offline_pip, succeed
 
 PACKAGES = ("chalicelib", "vumi")
 EXAMPLES = ("examples/Caddyfile", "examples/nginx.conf", "examples/systemd")
@@ -28,7 +25,7 @@ DATE = (2001, 9, 9, 1, 46, 40)
 
 def run(*command: str | Path) -> None:
     """Run a module of Python, which finds packages in a folder alone."""
-    environment = {**offline_pip.environment(), "SOURCE_DATE_EPOCH": str(TIME)}
+    environment = {**offline_pip(), "SOURCE_DATE_EPOCH": str(TIME)}
     succeed(sys.executable, "-m", *command, env=environment)
 
 
@@ -87,28 +84,3 @@ def test_every_build_has_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     assert (tmp_path / "built" / wheel.name).read_bytes() == wheel.read_bytes()
     with ZipFile(wheel) as zipped:
         assert {entry.date_time for entry in zipped.infolist()} == {DATE}
-
-
-@pytest.fixture(scope="module")
-def vumi(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program in an environment that has only the wheel and its dependencies.
-
-    uv installs it, which is faster. pip does so in `test_containerfile.py`.
-    """
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, symlinks=True)
-    run("uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", wheel)
-    return folder / "bin" / "vumi"
-
-
-def test_the_installed_program_serves_badges_and_the_page(vumi: Path, tmp_path: Path) -> None:
-    """It runs in a folder that has nothing, and keeps its data in the home of its user."""
-    settings = {"HOME": str(tmp_path), "PORT": "0", **NO_CLIENT_LIMITS}
-    with serving(vumi, "serve", cwd=tmp_path, env=settings) as server:
-        server.visit("installed", 3)
-        status, _, badge = server.request("/api/v1/views.svg?id=installed&logo=github")
-        assert (status, badge[:4]) == (200, b"<svg")
-        status, _, page = server.request("/")
-        assert (status, page[:15].lower()) == (200, b"<!doctype html>")
-        assert server.stop()[0] == 0
-    assert (tmp_path / ".local" / "share" / "vu-mi").is_dir()

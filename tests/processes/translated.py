@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.http_api import APART
+from deploy.stage import FUNCTIONS as OF_CHALICE
 from deploy.template import ALL_FEATURES, decide
 
 FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()}}

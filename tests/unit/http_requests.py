@@ -12,7 +12,7 @@ from chalicelib.counting.view import View, ViewMessages
 from chalicelib.http import query
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.storage.items import Item, Key
 from simulation.clocks import Clock
 from simulation.hosts import Host

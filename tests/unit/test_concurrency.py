@@ -27,23 +27,10 @@ def test_results_come_in_the_order_of_the_parts_though_the_first_ends_last() -> 
     assert list(map_parallel(work, range(5))) == [0, 1, 4, 9, 16]
 
 
-def test_as_many_parts_as_there_are_threads_wait_for_storage_together() -> None:
-    """No part passes the barrier until all eight have reached it."""
-    together = threading.Barrier(THREADS, timeout=PATIENCE)
-    assert sorted(map_parallel(lambda _: together.wait(), range(THREADS))) == list(range(THREADS))
-
-
 def test_no_more_threads_are_made_than_given_however_many_parts_there_are() -> None:
     threads = set(map_parallel(lambda _: threading.get_ident(), range(500)))
     assert 1 <= len(threads) <= THREADS
     assert threading.get_ident() not in threads
-
-
-@pytest.mark.parametrize("parts", [1, 2, 20])
-def test_parts_may_come_from_any_iterable_and_are_each_worked_on_once(parts: int) -> None:
-    worked: list[int] = []
-    assert list(map_parallel(worked.append, iter(range(parts)))) == [None] * parts
-    assert sorted(worked) == list(range(parts))
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -58,17 +45,14 @@ def test_a_failure_is_raised_and_the_next_batch_is_completed(parts: int) -> None
     assert list(map_parallel(work, [1, 2])) == [1, 2]
 
 
-@pytest.mark.parametrize("parts", [1, 2, 40])
+@pytest.mark.parametrize("parts", [1, THREADS, 40])
 def test_with_as_many_threads_as_parts_none_waits_for_another(parts: int) -> None:
     """No part passes the barrier until all have reached it."""
     together = threading.Barrier(parts, timeout=PATIENCE)
-
-    def work(part: int) -> int:
-        together.wait()
-        return part * part
-
-    expected = [part * part for part in range(parts)]
-    assert map_parallel(work, iter(range(parts)), threads=parts) == expected
+    given = {} if parts == THREADS else {"threads": parts}
+    assert sorted(map_parallel(lambda _: together.wait(), iter(range(parts)), **given)) == [
+        *range(parts)
+    ]
 
 
 @pytest.mark.parametrize("parts", [1, 3, 40])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chalicelib.events import sender
 from chalicelib.events.sender import sender_of
-from chalicelib.outgoing.addresses import Allowed
-from chalicelib.settings import Feature, Settings, SettingsError, number, required
+from chalicelib.outgoing.urls import Allowed
+from chalicelib.settings import Feature, Settings, SettingsError, required
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -21,11 +19,32 @@ def test_every_setting_is_read_and_other_variables_are_ignored() -> None:
         "VIEW_WINDOW_SECONDS": "60",
         "GRACE_SECONDS": "7200",
         "RETENTION_SECONDS": "31622400",
+        "DELIVERY_QUEUE_URL": "https://deliveries",
+        "DISTRIBUTION_QUEUE_URL": "https://distribution",
+        "API_TOKEN_DIGESTS": f" {'a' * 64} , {'0' * 64},",
         "ARCHIVE_BUCKET": "journals",
+        "WEBHOOK_ALLOW": "10.0.0.0/8, fd00::/8",
+        "WEBHOOK_SECRETS": "whsec_new, whsec_old",
+        "EVENT_QUEUES": "mails=https://sqs/1?a=b, orders",
+        "RETRY_SECONDS": "1, 604800,1",
+        "PUBLIC_URL": "http://[::1]:8000/base/path",
         "HOME": "/root",
     }
     assert Settings.from_environment(environment) == Settings(
-        "views", "https://queue", 60, 7_200, 366 * 86_400, archive_bucket="journals"
+        "views",
+        "https://queue",
+        60,
+        7_200,
+        366 * 86_400,
+        delivery_queue_url="https://deliveries",
+        distribution_queue_url="https://distribution",
+        api_token_digests=frozenset({"a" * 64, "0" * 64}),
+        archive_bucket="journals",
+        webhook_allow="10.0.0.0/8, fd00::/8",
+        webhook_secrets=("whsec_new", "whsec_old"),
+        event_queues={"mails": "https://sqs/1?a=b", "orders": ""},
+        retry_seconds=(1, 604_800, 1),
+        public_url="http://[::1]:8000/base/path/",
     )
 
 
@@ -40,6 +59,8 @@ COUNTERS = (
     "must be some of komarev, hits.sh, dwyl, visitor-badge, moe-counter, hit-counter,"
     " seeyoufarm, hitscounter, separated by commas"
 )
+URL = "must be a URL like https://badges.example.com/path, without a query"
+NO_URLS = ["a.example", "ftp://a.example", "https://", "https://a/?b", "https://a/<b>"]
 NO_NUMBERS = ["-1", "+5", "1.5", "5s", "five", "\u0665", "\u00b2", "1_000", "9" * 5_000]
 
 
@@ -53,6 +74,7 @@ NO_NUMBERS = ["-1", "+5", "1.5", "5s", "five", "\u0665", "\u00b2", "1_000", "9" 
         ("RETRY_SECONDS", f"{WAITS}, not", "5,", ["0", "604801", *NO_NUMBERS]),
         ("EVENT_QUEUES", f"{QUEUES} not", "mails,", ["=x", "a b=x", "x" * 81, "ü", "a/b=x", "a;b"]),
         ("DROP_IN", f"{COUNTERS}, not", "komarev,", ["hits"]),
+        ("PUBLIC_URL", f"{URL}, not", "", NO_URLS),
         ("EVENTS", "must be on or off, not", "", ["Off", "false", "0", " off", "no"]),
         ("WALLETS", "must be on or off, not", "", ["Off"]),
     ],
@@ -94,20 +116,6 @@ def test_an_engine_has_a_default_of_its_own_for_the_retention() -> None:
     assert Settings.from_environment(set_here, defaults).retention_seconds == 5_000
 
 
-@given(st.text(max_size=20), st.integers(0, 50), st.integers(50, 100))
-def test_a_whole_number_is_within_its_bounds_or_an_error(
-    given_value: str, least: int, most: int
-) -> None:
-    declared = number("X", 50, (least, most), "")
-    try:
-        value = declared.metadata["setting"].parse(given_value)
-    except SettingsError:
-        return
-    assert least <= value <= most
-    assert value == int(given_value)
-    assert declared.default == 50
-
-
 def test_the_text_of_the_settings_has_no_secret() -> None:
     assert "whsec_" not in repr(Settings(webhook_secrets=("whsec_new",)))
 
@@ -116,26 +124,6 @@ def test_a_missing_setting_without_a_default_is_refused_by_name() -> None:
     assert required("TABLE_NAME", "views", "the name of the table") == "views"
     with pytest.raises(SettingsError, match="TABLE_NAME is not set; it must be the name of"):
         required("TABLE_NAME", "", "the name of the table")
-
-
-def test_the_settings_of_events_are_read() -> None:
-    environment = {
-        "DELIVERY_QUEUE_URL": "https://deliveries",
-        "DISTRIBUTION_QUEUE_URL": "https://distribution",
-        "API_TOKEN_DIGESTS": f" {'a' * 64} , {'0' * 64},",
-        "WEBHOOK_ALLOW": "10.0.0.0/8, fd00::/8",
-        "WEBHOOK_SECRETS": "whsec_new, whsec_old",
-        "EVENT_QUEUES": "mails=https://sqs/1?a=b, orders",
-        "RETRY_SECONDS": "1, 604800,1",
-    }
-    settings = Settings.from_environment(environment)
-    assert settings.delivery_queue_url == "https://deliveries"
-    assert settings.distribution_queue_url == "https://distribution"
-    assert settings.api_token_digests == {"a" * 64, "0" * 64}
-    assert settings.webhook_allow == "10.0.0.0/8, fd00::/8"
-    assert settings.webhook_secrets == ("whsec_new", "whsec_old")
-    assert settings.event_queues == {"mails": "https://sqs/1?a=b", "orders": ""}
-    assert settings.retry_seconds == (1, 604_800, 1)
 
 
 @pytest.mark.parametrize("name", ["API_TOKEN_DIGESTS", "EVENT_QUEUES", "RETRY_SECONDS"])

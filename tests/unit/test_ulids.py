@@ -1,12 +1,15 @@
-"""ULIDs: their form, their times and their order."""
+"""ULIDs: their form, their times and their order. The conversions and the form of times."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.ulids import earliest, from_number, latest, milliseconds, new_ulid, to_number
+from chalicelib.units import to_iso8601, to_milliseconds
 from simulation.views import AT_NOON
 
 TIMES = st.integers(min_value=0, max_value=2**48 - 1)
@@ -66,3 +69,23 @@ def test_another_text_is_refused(text: str) -> None:
     for read in (milliseconds, to_number):
         with pytest.raises(ValueError, match=r" is not a ULID in its canonical form$"):
             read(text)
+
+
+# ---- units
+
+
+@pytest.mark.parametrize(
+    ("seconds", "milliseconds"),
+    [(0, 0), (300, 300_000), (0.0005, 0), (0.0019, 1), (1_767_225_600.25, 1_767_225_600_250)],
+)
+def test_seconds_become_whole_milliseconds_rounded_down(seconds: float, milliseconds: int) -> None:
+    assert to_milliseconds(seconds) == milliseconds
+    assert type(to_milliseconds(seconds)) is int
+
+
+@given(st.integers(0, 10**13))
+def test_a_time_is_shown_to_the_millisecond(milliseconds: int) -> None:
+    shown = to_iso8601(milliseconds)
+    assert shown.endswith("Z")
+    assert len(shown) == len("2026-03-14T12:00:00.000Z")
+    assert round(datetime.fromisoformat(shown).timestamp() * 1000) == milliseconds

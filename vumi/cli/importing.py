@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import HttpClient
+from chalicelib.outgoing.urls import Allowed
 from vumi.cli.options import BADGE_ID, Invocation, confirm, dry_run, examples, on_installation, yes
 from vumi.cli.output import as_json, log_change, print_json, print_result, until_stopped, wants_json
 from vumi.errors import ReportedError, plural

@@ -32,7 +32,7 @@ from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
 from vumi.operate.installations.file import open_installation
-from vumi.storage.pruning import Pruning, Unseen, UnseenBadge
+from vumi.storage.pruning import Pruning, UnseenBadge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -184,7 +184,7 @@ def prune(invocation: Invocation, *, unseen: int, below: int, yes: bool, dry_run
     """
     with open_installation(invocation.settings, invocation.clock) as installation:
         since = installation.view_clock() - unseen
-        job = Pruning(installation.database, installation.views_queue, Unseen(since, below))
+        job = Pruning(installation.database, installation.views_queue, since, below)
         found, pruned = PrunedSums(), PrunedSums()
         with progress("looking for badges") as line:
             found.add(line.count(job.find()))

@@ -96,7 +96,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
             crowds,
-            monitoring.commits.add,
+            monitoring.requests.add_commit,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
         application = Application(

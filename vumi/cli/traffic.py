@@ -13,10 +13,10 @@ from urllib.parse import quote
 import click
 
 from chalicelib.history.github import NAMES
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply, describe_refusal
+from chalicelib.outgoing.urls import Allowed
 from chalicelib.owners import finding
-from chalicelib.pages.github_traffic import TrafficBody, tell
+from chalicelib.pages.owned_badges import TrafficBody, tell
 from chalicelib.storage.items import Item
 from vumi.cli import badges
 from vumi.cli.options import BADGE_ID, Invocation, examples

@@ -19,24 +19,12 @@ from vumi.server.proxies import TrustedProxies, parse_address
 if TYPE_CHECKING:
     from chalicelib.http.authentication import AuthenticationResources
 
-DIRECT_HEADERS = {
-    "accept",
-    "accept-charset",
-    "accept-encoding",
-    "accept-language",
-    "cache-control",
-    "connection",
-    "cookie",
-    "dnt",
-    "host",
-    "if-modified-since",
-    "if-none-match",
-    "pragma",
-    "priority",
-    "upgrade-insecure-requests",
-    "user-agent",
-    "x-prometheus-scrape-timeout-seconds",
-}
+DIRECT = """
+accept accept-charset accept-encoding accept-language cache-control connection cookie dnt host
+if-modified-since if-none-match pragma priority upgrade-insecure-requests user-agent
+x-prometheus-scrape-timeout-seconds
+"""
+DIRECT_HEADERS = frozenset(DIRECT.split())
 OF_A_BROWSER = "sec-"
 """The beginning of the names of headers that only a browser itself sets (Fetch standard)."""
 KEEP_ALIVE = {"", "keep-alive"}

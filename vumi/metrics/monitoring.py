@@ -17,11 +17,10 @@ from chalicelib.http.authentication import AuthenticationResources
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.units import Seconds
+from vumi.metrics.counters import LogEvents, RequestMetrics, Totals
 from vumi.metrics.families import CONTENT_TYPE, Family, render
-from vumi.metrics.requests import CommitMetrics, RequestMetrics
-from vumi.metrics.totals import LogEvents, Totals
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import METRICS
 
@@ -68,38 +67,10 @@ def _resident_bytes(statm: Path) -> int:
     return int(statm.read_text().split()[1]) * resource.getpagesize()
 
 
-class MetricsEndpoint:
-    """The route `GET /metrics` with the metrics of some parts; `stopwatch` is monotonic."""
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        check: Check,
-        stopwatch: Callable[[], Seconds] = time.monotonic,
-    ) -> None:
-        self._parts = parts
-        self._check = check
-        self._stopwatch = stopwatch
-        self._lock = Lock()
-        self._kept, self._kept_until = b"", stopwatch()
-        self.route = Route("GET", METRICS, self._get, options=ANY_OPTIONS)
-
-    def _get(self, request: Request, resources: AuthenticationResources) -> Response:
-        self._check(request, resources)
-        return Response(200, HEADERS, self._text())
-
-    def _text(self) -> bytes:
-        with self._lock:
-            if self._stopwatch() >= self._kept_until:
-                self._kept = render(family for part in self._parts for family in part()).encode()
-                self._kept_until = self._stopwatch() + KEPT_SECONDS
-            return self._kept
-
-
 class Monitoring:
     """The metrics of a server, and its table of routes with the route of the metrics."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of a server
         self,
         routes: Iterable[Route],
         parts: Sequence[Part],
@@ -107,21 +78,22 @@ class Monitoring:
         check: Check,
         *,
         access_log: bool,
+        stopwatch: Callable[[], Seconds] = time.monotonic,
     ) -> None:
-        own: list[Part] = []
-        self.table = RouteTable((*routes, MetricsEndpoint(own, check).route))
+        own = Route("GET", METRICS, self._get, options=ANY_OPTIONS)
+        self.table = RouteTable((*routes, own))
         self.requests = RequestMetrics(self.table, access_log=access_log)
-        self.commits = CommitMetrics()
         self._totals, self._log_events = Totals(), LogEvents()
-        self._limits = limits
-        own += [
+        self._limits, self._check, self._stopwatch = limits, check, stopwatch
+        self._lock = Lock()
+        self._kept, self._kept_until = b"", stopwatch()
+        self._parts = (
             self.requests.families,
             self._refusals,
-            self.commits.families,
             self._totals.families,
             self._log_events.families,
             *parts,
-        ]
+        )
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -133,6 +105,14 @@ class Monitoring:
         finally:
             telemetry.log.removeHandler(self._log_events)
             telemetry.on_count.remove(self._totals.add)
+
+    def _get(self, request: Request, resources: AuthenticationResources) -> Response:
+        self._check(request, resources)
+        with self._lock:
+            if self._stopwatch() >= self._kept_until:
+                self._kept = render(family for part in self._parts for family in part()).encode()
+                self._kept_until = self._stopwatch() + KEPT_SECONDS
+            return Response(200, HEADERS, self._kept)
 
     def _refusals(self) -> Iterator[Family]:
         refused = {action.name.lower(): self._limits.refused[action] for action in Action}

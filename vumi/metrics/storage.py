@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from chalicelib.counting import keys
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from vumi.metrics.families import Family
 from vumi.storage import queue as queues
-from vumi.storage import removals
 from vumi.storage.database import Database
 from vumi.storage.queue import DEAD_LETTERS
 from vumi.storage.read_only import WAL, beside
+from vumi.workers.deliveries import FOLDS
+
+MAX_LOOKED_AT = 10_000
+"""Markers are removed in the order of their expiry, so the oldest is among the first."""
+EXPIRED_MARKER = (
+    "SELECT ttl FROM (SELECT sk, ttl FROM items WHERE ttl < ? ORDER BY ttl LIMIT ?)"
+    " WHERE sk = ? LIMIT 1"
+)
+REMOVED_MARKER = (
+    "SELECT attributes FROM (SELECT sk, attributes FROM changes WHERE sequence >"
+    " (SELECT sequence FROM checkpoints WHERE consumer = ?) ORDER BY sequence LIMIT ?)"
+    " WHERE sk = ? LIMIT 1"
+)
+"""A removal that the consumer of folds has not handled."""
 
 
 def read(
-    database: Database, path: Path, queue_names: Sequence[str], clock: Callable[[], Seconds]
+    database: Database, queue_names: Sequence[str], clock: Callable[[], Seconds]
 ) -> Iterator[Family]:
     """Yield the metrics; without those inside the file if it can't be read.
 
@@ -32,6 +47,7 @@ def read(
     meaning = "1 if the file can be read and is not corrupt, else 0."
     yield Family.of("vumi_storage_up", meaning, int(sound))
     yield from inside
+    path = database.path
     yield Family.of("vumi_file_size_bytes", "Size of the file.", _size(path))
     wal = _size(beside(path, WAL))
     yield Family.of("vumi_wal_size_bytes", "Size of the write-ahead log of the file.", wal)
@@ -69,9 +85,11 @@ def _queues(database: Database, names: Sequence[str], now: Seconds) -> Iterator[
 
 
 def _fold_lag(database: Database, now: Seconds) -> Family:
-    due = removals.first_due_marker(database, now)
+    expired = database.read(EXPIRED_MARKER, (now, MAX_LOOKED_AT, keys.WINDOW))
+    removed = database.read(REMOVED_MARKER, (FOLDS, MAX_LOOKED_AT, keys.WINDOW))
+    due = [*(ttl for (ttl,) in expired), *(json.loads(one)["ttl"] for (one,) in removed), now]
     meaning = "Age of the oldest marker that is due and not folded; 0 if there is none."
-    return Family.of("vumi_fold_lag_seconds", meaning, 0 if due is None else max(0.0, now - due))
+    return Family.of("vumi_fold_lag_seconds", meaning, now - min(due))
 
 
 def _size(path: Path) -> int:

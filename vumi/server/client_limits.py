@@ -15,7 +15,7 @@ from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from threading import Lock
 from typing import TypeAlias
 
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.units import Seconds, WholeSeconds
 
 MAX_CLIENTS = 10_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chalicelib.limits import Action, Limits
+from chalicelib.resources import Action, Limits
 from chalicelib.units import Seconds
 from vumi.resources import is_on_event_loop
 

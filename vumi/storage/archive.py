@@ -32,7 +32,8 @@ class FolderArchive:
         with _translate_errors():
             file.parent.mkdir(parents=True, exist_ok=True)
             self._write(file, body)
-            for folder in self._list_changed_folders(file):
+            parents = [*file.parents]  # up to that of the archive, any may have a new entry
+            for folder in parents[: parents.index(self._folder.parent) + 1]:
                 sync_folder(folder)
 
     def read_all(self) -> Iterator[tuple[str, bytes]]:
@@ -50,13 +51,6 @@ class FolderArchive:
             opened.flush()
             os.fsync(opened.fileno())
         unfinished.replace(file)
-
-    def _list_changed_folders(self, file: Path) -> Iterator[Path]:
-        """Yield every folder that may have a new entry, up to the parent of the archive."""
-        for folder in file.parents:
-            yield folder
-            if folder == self._folder.parent:
-                return
 
 
 def sync_folder(folder: Path) -> None:

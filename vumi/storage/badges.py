@@ -21,8 +21,6 @@ Read: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Returns the rows of a query, as `Database.read` does."""
 
 BADGES_IN_A_QUERY = 2_000
-NONE = "[]"
-"""SQLite's array without elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +114,6 @@ def _badge(pk: str, summary: str | None, owner: str | None, days: str, views: st
         pk.removeprefix(keys.PARTITION),
         json.loads(summary) if summary else {},
         json.loads(owner) if owner else {},
-        () if days == NONE else json.loads(days),
+        () if days == "[]" else json.loads(days),
         views.split(",") if views else (),
     )

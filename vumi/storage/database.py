@@ -10,7 +10,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,31 +27,7 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 FILE = "vu-mi.sqlite3"
-TRANSIENT = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_READONLY,
-}
-"""Results after which the same statement may work (sqlite.org, "Result and Error Codes")."""
-PRIMARY_CODE = 0xFF
-"""The bits of an extended result code that name its kind."""
-BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-"""Results that mean that the file is corrupt."""
 WAY_BACK = 'docs/backups.md, "The way back", says how to go on'
-ADVICE = {
-    sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
-    sqlite3.SQLITE_CANTOPEN: "it must be a file, in a folder, that this user can write",
-    sqlite3.SQLITE_CORRUPT: WAY_BACK,
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "the disk is full or fails; make room on it, or look at its log",
-    sqlite3.SQLITE_NOTADB: WAY_BACK,
-    sqlite3.SQLITE_READONLY: "let this user write the file and its folder",
-}
-"""The advice about a result, which the error has after SQLite's own message."""
 WAL_PAGES = 250
 """Pages of the write-ahead log after which a commit copies them to the file.
 
@@ -65,10 +41,29 @@ class CorruptFileError(StorageRefusedError):
     """The file is corrupt. The message names the document that says how to restore it."""
 
 
-class _CorruptFileError(sqlite3.DatabaseError):
-    """The file was found to be corrupt earlier, so the transaction must be undone."""
+ERRORS: Mapping[int, tuple[type[UnavailableError | StorageRefusedError], str]] = {
+    sqlite3.SQLITE_BUSY: (UnavailableError, "another program holds it locked; let that end"),
+    sqlite3.SQLITE_CANTOPEN: (
+        UnavailableError,
+        "it must be a file, in a folder, that this user can write",
+    ),
+    sqlite3.SQLITE_CORRUPT: (CorruptFileError, WAY_BACK),
+    sqlite3.SQLITE_FULL: (UnavailableError, "make room on the disk"),
+    sqlite3.SQLITE_IOERR: (
+        UnavailableError,
+        "the disk is full or fails; make room on it, or look at its log",
+    ),
+    sqlite3.SQLITE_LOCKED: (UnavailableError, ""),
+    sqlite3.SQLITE_NOTADB: (CorruptFileError, WAY_BACK),
+    sqlite3.SQLITE_PROTOCOL: (UnavailableError, ""),
+    sqlite3.SQLITE_READONLY: (UnavailableError, "let this user write the file and its folder"),
+}
+"""The error for a result, and the advice that it has after SQLite's own message.
 
-    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+The same statement may work after those that are unavailable (sqlite.org, "Result and Error Codes").
+"""
+PRIMARY_CODE = 0xFF
+"""The bits of an extended result code that name its kind."""
 
 
 class Database:
@@ -141,8 +136,7 @@ class Database:
                 return self._writer.run(sound)
             return nested(inside, sound, savepoint=savepoint)
         except sqlite3.Error as error:
-            self._note(error)
-            raise to_storage_error(error) from error
+            raise self._noted(error) from error
 
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes share one commit. It sees its own writes.
@@ -186,8 +180,7 @@ class Database:
             with self._reader() as reader:
                 return reader.execute(sql, arguments).fetchall()
         except sqlite3.Error as error:
-            self._note(error)
-            raise to_storage_error(error) from error
+            raise self._noted(error) from error
 
     @property
     def is_corrupt(self) -> bool:
@@ -199,12 +192,8 @@ class Database:
 
         Until it ends, the WAL keeps every commit from then on.
         """
-        try:
-            with self._reader() as reader, closing(reader.execute(sql, arguments)) as rows:
-                yield from rows
-        except sqlite3.Error as error:
-            self._note(error)
-            raise to_storage_error(error) from error
+        with self.snapshot() as reader, closing(reader.execute(sql, arguments)) as rows:
+            yield from rows
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -220,8 +209,7 @@ class Database:
                 finally:
                     reader.execute("ROLLBACK")
         except sqlite3.Error as error:
-            self._note(error)
-            raise to_storage_error(error) from error
+            raise self._noted(error) from error
 
     def close(self) -> None:
         """Close every connection; the last one writes the WAL to the file."""
@@ -235,20 +223,21 @@ class Database:
         try:
             result = job(connection)
         except sqlite3.Error as error:
-            self._note(error)
-            raise
+            raise self._noted(error) from error
         self._check_sound()
         return result
 
     def _check_sound(self) -> None:
         if self._corrupt:
-            raise _CorruptFileError(self._corrupt)
+            raise CorruptFileError(self._corrupt)
 
-    def _note(self, error: sqlite3.Error) -> None:
-        """Note that the file is corrupt before another write can begin or be committed."""
-        if _code(error) in BROKEN and not self._corrupt:
-            self._corrupt = str(error)
+    def _noted(self, error: sqlite3.Error) -> UnavailableError | StorageRefusedError:
+        """Return the error of storage; no write begins or is committed after a corrupt file."""
+        stored = to_storage_error(error)
+        if isinstance(stored, CorruptFileError) and not self._corrupt:
+            self._corrupt = str(stored)
             telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self.path), fix=WAY_BACK)
+        return stored
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -335,13 +324,6 @@ def to_storage_error(error: sqlite3.Error) -> UnavailableError | StorageRefusedE
 
     A full disk or a locked file may recover; a corrupt file or a wrong statement will not.
     """
-    code = _code(error)
-    advice = ADVICE.get(code)
-    message = f"SQLite: {error}; {advice}" if advice else f"SQLite: {error}"
-    if code in BROKEN:
-        return CorruptFileError(message)
-    return (UnavailableError if code in TRANSIENT else StorageRefusedError)(message)
-
-
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+    code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+    kind, advice = ERRORS.get(code, (StorageRefusedError, ""))
+    return kind(f"SQLite: {error}; {advice}" if advice else f"SQLite: {error}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,56 +23,38 @@ VACUUM_SECONDS = 0.05
 IDLE_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class FileSize:
-    """The size of the file at the end of a day (UTC), or now."""
+def sample_size(database: Database, clock: Callable[[], Seconds]) -> Seconds:
+    """Store the size of today, forget old days; return the time until the next sample.
 
-    day: str
-    size: int
+    A day (UTC) keeps its last sample.
+    """
+    today = datetime.fromtimestamp(clock(), UTC)
+    oldest = today - timedelta(days=KEPT_DAYS)
+    size = measure(database.path)
 
+    def store(connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "INSERT INTO file_sizes (day, bytes) VALUES (?, ?)"
+            " ON CONFLICT (day) DO UPDATE SET bytes = excluded.bytes",
+            (f"{today:%Y-%m-%d}", size),
+        )
+        connection.execute("DELETE FROM file_sizes WHERE day < ?", (f"{oldest:%Y-%m-%d}",))
 
-class FileSizes:
-    """The samples of the file's size: one for each day, the last of the day."""
-
-    def __init__(self, database: Database, clock: Callable[[], Seconds]) -> None:
-        self._database = database
-        self._clock = clock
-
-    def step(self) -> Seconds:
-        """Store the size, forget old days; return the time until the next sample."""
-        today = datetime.fromtimestamp(self._clock(), UTC)
-        oldest = today - timedelta(days=KEPT_DAYS)
-        size = measure(self._database.path)
-
-        def store(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO file_sizes (day, bytes) VALUES (?, ?)"
-                " ON CONFLICT (day) DO UPDATE SET bytes = excluded.bytes",
-                (f"{today:%Y-%m-%d}", size),
-            )
-            connection.execute("DELETE FROM file_sizes WHERE day < ?", (f"{oldest:%Y-%m-%d}",))
-
-        self._database.write(store)
-        return SAMPLE_SECONDS
+    database.write(store)
+    return SAMPLE_SECONDS
 
 
-class Vacuum:
-    """The release of the pages that removed items leave, in small commits.
+def vacuum(database: Database) -> Seconds:
+    """Release pages that removed items leave, if many are free; return the time until the next.
 
     Source: sqlite.org, "PRAGMA incremental_vacuum".
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def step(self) -> Seconds:
-        """Release pages if many are free; return the time that may pass until the next step."""
-        counts = "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
-        [(free, pages)] = self._database.read(counts)
-        if free <= max(FREE_PAGES, pages * FREE_SHARE):
-            return IDLE_SECONDS
-        self._database.write(_release)
-        return VACUUM_SECONDS
+    counts = "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
+    [(free, pages)] = database.read(counts)
+    if free <= max(FREE_PAGES, pages * FREE_SHARE):
+        return IDLE_SECONDS
+    database.write(_release)
+    return VACUUM_SECONDS
 
 
 def _release(connection: sqlite3.Connection) -> None:
@@ -87,7 +68,7 @@ def measure(path: Path) -> int:
     return path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
 
 
-def read_sizes(read: Read, days: int) -> list[FileSize]:
-    """Return the latest samples, the oldest first."""
+def read_sizes(read: Read, days: int) -> list[tuple[str, int]]:
+    """Return the latest samples, each a day (yyyy-mm-dd) and its bytes, the oldest first."""
     rows = read("SELECT day, bytes FROM file_sizes ORDER BY day DESC LIMIT ?", (days,))
-    return [FileSize(day, size) for day, size in reversed(rows)]
+    return [(day, size) for day, size in reversed(rows)]

@@ -1,4 +1,4 @@
-"""The limits of one machine, which are kept in memory: the ports of `chalicelib.limits`."""
+"""The limits of one machine, which are kept in memory: the ports of `chalicelib.resources`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Lock
 from chalicelib import telemetry
 from chalicelib.counting.bans import read_patterns
 from chalicelib.counting.ids import Patterns
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from vumi.storage.database import Database

@@ -8,7 +8,6 @@ can come late: a badge with a stored view, or a message in the queue of views, s
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,15 +29,6 @@ ROW_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """The badges to prune: the last view, and everything else, is before `since`."""
-
-    since: Seconds
-    below: int
-    """The number of views, with the base, from which a badge stays."""
-
-
-@dataclass(frozen=True, slots=True)
 class UnseenBadge:
     """A badge to prune: the day (UTC) of its last view, or of its creation without one."""
 
@@ -50,17 +40,22 @@ class UnseenBadge:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """The removal of unseen badges from a file, which a server may serve meanwhile."""
+    """The removal of unseen badges from a file, which a server may serve meanwhile.
+
+    The last view of a badge to prune, and everything else, is before `since`. A badge stays from
+    `below` views on, with the base.
+    """
 
     database: Database
     views_queue: SqliteQueue
-    unseen: Unseen
+    since: Seconds
+    below: int
 
     def find(self) -> Iterator[UnseenBadge]:
         """Yield the badges to prune, by id."""
         after = keys.PARTITION
         while after:
-            found, after = _find(self.database.read, self.unseen, after, READ_BADGES)
+            found, after = self._find(after, READ_BADGES)
             yield from found
 
     def prune(
@@ -78,32 +73,27 @@ class Pruning:
             sleep(3 * (stopwatch() - began))
 
     def _step(self, after: str) -> tuple[list[UnseenBadge], str]:
-        found, last = _find(self.database.read, self.unseen, after, STEP_BADGES)
+        found, last = self._find(after, STEP_BADGES)
         waiting = set(self._waiting()) if found else set()
         gone = [badge for badge in found if badge.partition not in waiting]
-        self.database.write(partial(_remove, gone))
+        partitions = [(badge.partition,) for badge in gone]
+        delete = "DELETE FROM items WHERE pk = ?"
+        self.database.write(lambda connection: connection.executemany(delete, partitions))
         return gone, last
+
+    def _find(self, after: str, limit: int) -> tuple[list[UnseenBadge], str]:
+        """Look at badges after a partition; return those to prune, and the last one or nothing."""
+        day = f"{datetime.fromtimestamp(self.since, UTC):%Y-%m-%d}"
+        since = int(self.since), to_milliseconds(self.since), day
+        rows = self.database.read(_UNSEEN, (after, limit, self.below, *since))
+        found = [UnseenBadge(*row) for row in rows if row[2]]
+        return found, rows[-1][0] if len(rows) == limit else ""
 
     def _waiting(self) -> Iterator[str]:
         """Yield the partitions of views that are still messages."""
         for body in self.views_queue.bodies():
             with suppress(MalformedError):
                 yield keys.partition(View.from_message(body).badge_id)
-
-
-def _find(
-    read: Callable[..., list[tuple[str, int, str, int]]], unseen: Unseen, after: str, limit: int
-) -> tuple[list[UnseenBadge], str]:
-    """Look at the badges after a partition; return those to prune, and the last one or nothing."""
-    day = f"{datetime.fromtimestamp(unseen.since, UTC):%Y-%m-%d}"
-    since = int(unseen.since), to_milliseconds(unseen.since), day
-    rows = read(_UNSEEN, (after, limit, unseen.below, *since))
-    found = [UnseenBadge(*row) for row in rows if row[2]]
-    return found, rows[-1][0] if len(rows) == limit else ""
-
-
-def _remove(gone: list[UnseenBadge], connection: sqlite3.Connection) -> None:
-    connection.executemany("DELETE FROM items WHERE pk = ?", [(one.partition,) for one in gone])
 
 
 _UNSEEN = f"""

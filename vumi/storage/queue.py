@@ -116,9 +116,13 @@ class SqliteQueue:
         Each is invisible for the visibility timeout from now on.
         """
         now = self._clock()
-        given_up, messages = self._database.write(
-            lambda connection: self._receive(connection, now, limit)
-        )
+
+        def job(connection: sqlite3.Connection) -> tuple[int, list[Message]]:
+            if now < self._latest:
+                self._follow_clock(connection, now)
+            return self._give_up(connection, now), self._take(connection, now, limit)
+
+        given_up, messages = self._database.write(job)
         self._latest = now
         if given_up:
             telemetry.event(logging.ERROR, "dead_letters", queue=self.name, messages=given_up)
@@ -135,26 +139,18 @@ class SqliteQueue:
 
     def release(self) -> None:
         """Make received messages visible: at the start, only a killed process can have them."""
-        now = self._clock()
-        self._database.write(
-            lambda connection: connection.execute(
-                "UPDATE messages SET visible_at = ?, timed_at = ? WHERE queue = ? AND receives > 0",
-                (now, now, self.name),
-            )
-        )
+        self._show("queue = ? AND receives > 0", self.name)
 
     def redrive(self) -> int:
         """Send the dead letters again, as if never received; return their number."""
+        return self._show("queue = ?", self.name + DEAD_LETTERS, ", receives = 0")
+
+    def _show(self, where: str, queue: str, more: str = "") -> int:
+        """Make messages of a queue visible in this one; return their number."""
         now = self._clock()
-        return self._database.write(
-            lambda connection: (
-                connection.execute(
-                    "UPDATE messages SET queue = ?, visible_at = ?, timed_at = ?, receives = 0"
-                    " WHERE queue = ?",
-                    (self.name, now, now, self.name + DEAD_LETTERS),
-                ).rowcount
-            )
-        )
+        update = f"UPDATE messages SET queue = ?, visible_at = ?, timed_at = ?{more} WHERE {where}"  # noqa: S608  fixed texts
+        given = (self.name, now, now, queue)
+        return self._database.write(lambda connection: connection.execute(update, given).rowcount)
 
     def bodies(self) -> list[str]:
         """Return the bodies of all messages and dead letters."""
@@ -181,13 +177,6 @@ class SqliteQueue:
             "UPDATE messages SET queue = ? WHERE queue = ? AND visible_at <= ? AND receives >= ?",
             (self.name + DEAD_LETTERS, self.name, now, self._max_receives),
         ).rowcount
-
-    def _receive(
-        self, connection: sqlite3.Connection, now: Seconds, limit: int
-    ) -> tuple[int, list[Message]]:
-        if now < self._latest:
-            self._follow_clock(connection, now)
-        return self._give_up(connection, now), self._take(connection, now, limit)
 
     def _take(self, connection: sqlite3.Connection, now: Seconds, limit: int) -> list[Message]:
         rows = connection.execute(

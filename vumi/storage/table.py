@@ -11,10 +11,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import TypeAlias
+from operator import ge, gt, le, lt
+from typing import Any, TypeAlias
 
 from chalicelib.counting import keys
+from chalicelib.storage.conditions import Combination, Comparison, Condition, Presence
 from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import (
@@ -26,7 +27,6 @@ from chalicelib.storage.writes import (
     check_transaction,
 )
 from chalicelib.units import Milliseconds
-from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
 PAGE_ITEMS = 4
@@ -34,15 +34,7 @@ PAGE_ITEMS = 4
 INTEGER_END = 2**63
 """The end of SQLite's integers."""
 Row: TypeAlias = "tuple[str | int | None, ...]"
-KEYS: Mapping[tuple[bool, bool], Callable[[str, str], Item]] = MappingProxyType(
-    {
-        (False, False): lambda _, __: {},
-        (True, False): lambda pk, _: {"PK": pk},
-        (False, True): lambda _, sk: {"SK": sk},
-        (True, True): lambda pk, sk: {"PK": pk, "SK": sk},
-    }
-)
-"""The function that makes an item of a key, by whether the item has `PK`, and `SK`."""
+ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 AFTER_EVERY_TEXT = "\U0010ffff"
 """A text that sorts after every sort key that does not begin with it."""
 
@@ -159,7 +151,8 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
 
     The statements are few, because the threads of the web server take the interpreter at each.
     """
-    needed = [write.key for write in writes if _needs_item(write)]
+    # A put or a delete without a condition does not depend on the item that it replaces.
+    needed = [one.key for one in writes if isinstance(one, Update) or one.condition is not None]
     before = {key_of(item): item for item in _fetch_all(connection.execute, needed)}
     failed = {
         place: before.get(write.key)
@@ -205,11 +198,6 @@ def _view_row_of(key: Key, item: Item) -> Row:
     if len(item) == len(VIEW_ITEM) and ttl is not None:
         return key.sk, ttl, None, key.pk
     return key.sk, ttl, _to_json(item), key.pk
-
-
-def _needs_item(write: Write) -> bool:
-    """Return whether the outcome of a write depends on the item that it replaces."""
-    return isinstance(write, Update) or write.condition is not None
 
 
 def _fetch_all(
@@ -266,10 +254,11 @@ def _integer(item: Item, name: str) -> int | None:
     return value if isinstance(value, int) and abs(value) < INTEGER_END else None
 
 
-def item_of(pk: str, sk: str, attributes: str) -> Item:
-    """Return the item of a row, whose attributes are JSON."""
+def item_of(pk: str, sk: str, attributes: str | None) -> Item:
+    """Return the item of a row, whose attributes are JSON, if it has any beside its key."""
     item: dict[str, Value] = {"PK": pk, "SK": sk}
-    item.update(json.loads(attributes))
+    if attributes:
+        item.update(json.loads(attributes))
     return item
 
 
@@ -282,19 +271,14 @@ class _Reader:
     """
 
     wanted: tuple[str, ...]
-    to_keys: Callable[[str, str], Item]
     ascending: str
     descending: str
 
     def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
-        return [
-            self._to_item(partition, sk, attributes) if attributes else self.to_keys(partition, sk)
-            for sk, attributes in rows
-        ]
-
-    def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
-        item = item_of(pk, sk, attributes)
-        return {name: item[name] for name in self.wanted if name in item} if self.wanted else item
+        items = [item_of(partition, *row) for row in rows]
+        if not self.wanted:
+            return items
+        return [{name: item[name] for name in self.wanted if name in item} for item in items]
 
 
 @cache
@@ -304,9 +288,35 @@ def _reader_of(attributes: tuple[str, ...]) -> _Reader:
         columns = "attributes", VIEW_ATTRIBUTES
     elif set(attributes) <= {"PK", "SK"}:
         columns = "NULL", "NULL"
-    return _Reader(
-        attributes,
-        KEYS["PK" in attributes, "SK" in attributes],
-        QUERY.format(*columns, "ASC"),
-        QUERY.format(*columns, "DESC"),
-    )
+    queries = (QUERY.format(*columns, order) for order in ("ASC", "DESC"))
+    return _Reader(attributes, *queries)
+
+
+def holds(condition: Condition | None, item: Item | None) -> bool:
+    """Return whether a condition holds for an item; None stands for an item that does not exist.
+
+    A missing attribute makes every comparison false. Values of different types are never equal and
+    never in order. Texts compare by their UTF-8 bytes, which is the order of their
+    code points. Source: the DynamoDB developer guide, "Condition and filter expressions, operators,
+    and functions in DynamoDB".
+    """
+    item = item or {}
+    match condition:
+        case None:
+            return True
+        case Comparison():
+            return _compare(condition, item)
+        case Presence(name, exists):
+            return (name in item) is exists
+        case Combination(left, "AND", right):
+            return holds(left, item) and holds(right, item)
+        case Combination(left, _, right):
+            return holds(left, item) or holds(right, item)
+
+
+def _compare(comparison: Comparison, item: Item) -> bool:
+    found, value = item.get(comparison.name), comparison.value
+    if comparison.operator == "=":
+        return found == value
+    in_order = type(found) is type(value) and isinstance(found, str | int)
+    return in_order and ORDERS[comparison.operator](found, value)

@@ -1,9 +1,8 @@
 """The clock of views on one machine: the machine's clock, but it never goes back.
 
 The file keeps the latest time at which a view was taken or a badge was folded, here or where it
-was imported from. So if a clock was a
-day ahead and is corrected, folds wait for a day, and no view is lost: no view is stored before a
-watermark, and no reset is earlier than a view before it.
+was imported from. So if a clock was a day ahead and is corrected, folds wait for a day, and no view
+is lost: no view is stored before a watermark, and no reset is earlier than a view before it.
 """
 
 from __future__ import annotations

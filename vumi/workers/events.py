@@ -22,7 +22,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.storage.queue import Message, SqliteQueue
-from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
+from vumi.workers.deliveries import IDLE_SECONDS, seconds_until_visible
 
 DELIVERY_QUEUE = "vu-mi-deliveries"
 MILESTONES_QUEUE = "vu-mi-milestones"
@@ -85,7 +85,7 @@ class EventWorker:
 
     def step(self) -> Seconds:
         """Settle ended attempts, and begin one for each free thread."""
-        self._settle(self._take_attempted())
+        self._settle()
         if not self._free:
             return IDLE_SECONDS
         messages = self._queue.receive(self._free)
@@ -103,15 +103,13 @@ class EventWorker:
         telemetry.begin(DELIVERY, None)
         self._threads.shutdown()
         try:
-            self._settle(self._take_attempted())
+            self._settle()
         except StorageError as error:
             telemetry.event(logging.WARNING, "events_left_to_next_start", reason=str(error))
 
-    def _take_attempted(self) -> list[tuple[Message, DeliveryTask]]:
-        """Return the attempts that have ended since the last call, each once."""
-        return [self._attempted.popleft() for _ in range(len(self._attempted))]
-
-    def _settle(self, attempted: Sequence[tuple[Message, DeliveryTask]]) -> None:
+    def _settle(self) -> None:
+        """Settle the attempts that have ended since the last call, each once."""
+        attempted = [self._attempted.popleft() for _ in range(len(self._attempted))]
         if not attempted:
             return
         self._free += len(attempted)

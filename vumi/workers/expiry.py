@@ -1,10 +1,11 @@
-"""The removal of expired items, as DynamoDB's TTL does it."""
+"""The removal of expired items, as DynamoDB's TTL does it, with the change log of its removals."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
+from itertools import islice
 
 from chalicelib.counting import keys
 from chalicelib.counting.view import ulid_in
@@ -14,21 +15,37 @@ from chalicelib.units import Milliseconds, Seconds
 from chalicelib.wallets.wallet import ENTRY
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import any_expired, remove_expired
-from vumi.storage.table import fetch
+from vumi.storage.table import DELETE, DELETE_VIEW, INTEGER_END, fetch
 
 BATCH_REMOVALS = 100
 """Removals in one transaction, so that no visitor waits long for it."""
 EXPIRY_SECONDS = 1.0
 """The interval between two searches for expired items."""
+ANY_EXPIRED = (
+    "SELECT 1 FROM items WHERE ttl < ?1 UNION ALL SELECT 1 FROM viewed WHERE expires < ?1 LIMIT 1"
+)
+EXPIRED = "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk"
+EXPIRED_VIEWS = (
+    "SELECT pk, sk, expires, number FROM viewed CROSS JOIN views ON badge = number"
+    " WHERE expires < ?1 AND ttl < ?1 ORDER BY expires, number"
+)
+DELETE_NUMBERS = (
+    "DELETE FROM viewed WHERE (expires, number) < (?, ?)"
+    " AND NOT EXISTS (SELECT 1 FROM views WHERE badge = number)"
+)
+UPDATE_EXPIRES = (
+    "UPDATE viewed SET expires ="  # noqa: S608  a fixed number
+    f" (SELECT coalesce(min(ttl), {INTEGER_END - 1}) FROM views WHERE badge = number)"
+    " WHERE (expires, number) < (?, ?)"
+)
 
 
 class Expiry:
-    """The removal of expired items.
+    """The removal of expired items, oldest first, and views last.
 
     A view stays until it is in the count of its badge, however late its fold is. The items that
     show that it is counted stay while the queue of views has a message of it. The change log gets
-    the removals that a consumer of the change log handles.
+    the removals that a consumer of the change log handles, in the same transaction.
     """
 
     def __init__(
@@ -38,48 +55,81 @@ class Expiry:
         clock: Callable[[], Seconds],
         on_removal: Callable[[], None],
     ) -> None:
-        self._database = database
-        self._queue = queue
-        self._clock = clock
+        self._database, self._queue, self._clock = database, queue, clock
         self._on_removal = on_removal
 
     def step(self) -> Seconds:
         """Remove one batch; return the time that may pass until the next."""
         now = self._clock()
-        if not any_expired(self._database, now):
+        if not self._database.read(ANY_EXPIRED, (now,)):
             return EXPIRY_SECONDS
-        removed = self._database.in_one_commit(partial(self._remove, now))
-        if not removed:
+        if not self._database.in_one_commit(lambda: self._remove(now)):
             return EXPIRY_SECONDS
         self._on_removal()
         return 0.0
 
     def _remove(self, now: Seconds) -> int:
-        return self._database.write(
-            lambda connection: remove_expired(
-                connection, now, BATCH_REMOVALS, self._removable(connection), _is_consumed
-            )
-        )
-
-    def _removable(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
-        """Return a function that returns whether an expired item may go, in this transaction."""
+        """Remove a batch of items; return their number."""
         waiting = set(map(ulid_in, self._queue.bodies()))
 
-        @cache
-        def watermark(partition: str) -> Milliseconds:
-            return number(fetch(connection, Key(partition, keys.SUMMARY)) or {}, "watermark")
+        def job(connection: sqlite3.Connection) -> int:
+            may_go = _removable(connection, waiting)
+            gone = _find(connection, EXPIRED, now, BATCH_REMOVALS, may_go)
+            connection.executemany(
+                "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
+                [(now, *row) for row in gone if _is_consumed(row[1])],
+            )
+            connection.executemany(DELETE, [row[:2] for row in gone])
+            left = BATCH_REMOVALS - len(gone)
+            return len(gone) + (_remove_views(connection, now, left, may_go) if left else 0)
 
-        def is_removable(key: Key) -> bool:
-            if key.sk == keys.SEEN:
-                return key.pk.removeprefix(f"{keys.SEEN}#") not in waiting
-            if not key.sk.startswith(keys.VIEW):
-                return True
-            ulid = key.sk.removeprefix(keys.VIEW)
-            return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
-
-        return is_removable
+        return self._database.write(job)
 
 
-def _is_consumed(key: Key) -> bool:
+def _removable(connection: sqlite3.Connection, waiting: set[str]) -> Callable[[Key], bool]:
+    """Return a function that returns whether an expired item may go, in this transaction."""
+
+    @cache
+    def watermark(partition: str) -> Milliseconds:
+        return number(fetch(connection, Key(partition, keys.SUMMARY)) or {}, "watermark")
+
+    def is_removable(key: Key) -> bool:
+        if key.sk == keys.SEEN:
+            return key.pk.removeprefix(f"{keys.SEEN}#") not in waiting
+        if not key.sk.startswith(keys.VIEW):
+            return True
+        ulid = key.sk.removeprefix(keys.VIEW)
+        return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
+
+    return is_removable
+
+
+def _is_consumed(sort: str) -> bool:
     """Return whether a consumer of the change log handles the removal of an item."""
-    return key.sk == keys.WINDOW or key.sk.startswith(ENTRY)
+    return sort == keys.WINDOW or sort.startswith(ENTRY)
+
+
+def _find(
+    connection: sqlite3.Connection,
+    query: str,
+    now: Seconds,
+    limit: int,
+    may_go: Callable[[Key], bool],
+) -> list[tuple[str, ...]]:
+    """Return the first rows of a query, which begin with a key, of items that may go."""
+    rows = connection.execute(query, (now,))
+    found = list(islice((row for row in rows if may_go(Key(*row[:2]))), limit))
+    rows.close()
+    return found
+
+
+def _remove_views(
+    connection: sqlite3.Connection, now: Seconds, limit: int, may_go: Callable[[Key], bool]
+) -> int:
+    """Remove expired views, badge by badge, and the numbers of badges that have none left."""
+    gone = _find(connection, EXPIRED_VIEWS, now, limit, may_go)
+    connection.executemany(DELETE_VIEW, [row[:2] for row in gone])
+    looked_at = gone[-1][2:] if len(gone) == limit else (now, 0)
+    connection.execute(DELETE_NUMBERS, looked_at)
+    connection.execute(UPDATE_EXPIRES, looked_at)
+    return len(gone)

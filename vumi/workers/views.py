@@ -11,13 +11,13 @@ from typing import TypeVar
 from chalicelib import telemetry
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.counting.view import View, ViewMessages
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records
 from vumi.resources import StandaloneResources
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import Change
+from vumi.workers.deliveries import Change
 
 Result = TypeVar("Result")
 
@@ -97,11 +97,11 @@ class ViewWorker:
 
     def fold(self, changes: Sequence[Change]) -> list[Change]:
         """Fold badges whose markers were removed; return the changes to deliver again."""
-        removals, _ = parse_records(changes, _marker_removal, log_malformed_record)
+        removals, _ = parse_records(
+            changes,
+            lambda one: MarkerRemoval.of(key_of(one.item), one.removed_at),
+            log_malformed_record,
+        )
         failed = set(fold_badges([removal for _, removal in removals], self._resources))
         self._resources.view_clock.keep()
         return [change for change, removal in removals if removal in failed]
-
-
-def _marker_removal(change: Change) -> MarkerRemoval:
-    return MarkerRemoval.of(key_of(change.item), change.removed_at)

@@ -16,7 +16,6 @@ from chalicelib.api import TABLE
 from chalicelib.aws import chalice_routes, resources
 from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
-from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.resources import Resources
@@ -36,8 +35,6 @@ class Recorder:
 
     def __call__(self, request: Request, _: Resources) -> Response:
         self.request = request
-        if request.body == b"wrong":
-            raise BadRequestError("give something else")
         return Response(201, {"Content-Type": "text/plain", "X-Shape": "round"}, "ü".encode())
 
 
@@ -70,16 +67,16 @@ def test_a_route_gets_a_decoded_request(app: Chalice, recorder: Recorder) -> Non
     made = event(
         "/names/{name}/of/{other}",
         "HEAD",
-        path="/names/a%2Fb/of/%C3%BC",
-        pathParameters={"name": "a%2Fb", "other": "%C3%BC"},
+        path="/names/a%2Fb/of/%C3%BC/",
+        pathParameters={"name": "a%2Fb", "other": "ü/"},
         multiValueQueryStringParameters={"a": ["1", "2"], "b": [""]},
         headers={"Host": "api.example.com", "AUTHORIZATION": "Bearer x"},
     )
     answer = app(made, None)
     assert recorder.request == Request(
         "HEAD",
-        "/names/a/b/of/ü",
-        {"name": "a/b", "other": "ü"},
+        "/names/a/b/of/ü/",
+        {"name": "a/b", "other": "ü/"},
         {"a": ["1", "2"], "b": [""]},
         {"host": "api.example.com", "authorization": "Bearer x"},
         b"",
@@ -97,7 +94,7 @@ def test_a_request_is_answered_by_its_resource_whatever_its_path_and_stage(
     made = event("/names/{name}/of/{other}", path=path, pathParameters={"name": "a", "other": "b"})
     made["requestContext"] |= {"path": f"/prod{path}", "stage": "prod"}
     assert app(made, None)["statusCode"] == 201
-    assert recorder.request.path == path.replace("%61", "a")
+    assert recorder.request.path == "/names/a/of/b"
     assert recorder.request.path_parameters == {"name": "a", "other": "b"}
 
 
@@ -130,14 +127,6 @@ def test_a_route_gets_a_body_as_bytes_whatever_its_type(
         )
         assert app(made, None)["statusCode"] == 201
         assert recorder.request.body == given
-
-
-def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
-    answer = app(event("/names", "POST", body="wrong"), None)
-    assert answer["statusCode"] == 400
-    assert json.loads(answer["body"]) == {
-        "error": {"code": "bad_request", "message": "give something else"}
-    }
 
 
 @pytest.mark.parametrize(
@@ -186,17 +175,14 @@ def test_a_route_of_tokens_needs_the_role_that_the_authorizer_names(
     assert [status(app, path, context) for path in paths] == statuses
 
 
-def test_a_valid_token_opens_nothing_through_a_second_front_door_without_an_authorizer(
-    app: Chalice, recorder: Recorder
-) -> None:
+def test_a_front_door_without_an_authorizer_checks_the_token_itself(app: Chalice) -> None:
     table, token = MemoryTable(), tokens.new_token()
     store_token(table, token)
     resources.use(GivenResources(table))
-    for path in ("/tokens", "/users", "/operators"):
-        made = event(path, headers={"Authorization": f"Bearer {token}"})
+    for header, status in ((f"Bearer {token}", 201), (f"Bearer {token}x", 403)):
+        made = event("/operators", headers={"Authorization": header})
         assert "authorizer" not in made["requestContext"]
-        assert app(made, None)["statusCode"] == 401
-    assert recorder.request == Request("", "")
+        assert app(made, None)["statusCode"] == status
 
 
 @pytest.mark.parametrize(("accept", "status"), [("image/png", 200), ("text/html", 400)])

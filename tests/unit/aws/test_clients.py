@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    ReadTimeoutError,
+    SSLError,
+)
 from moto import mock_aws
 from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.clients import S3Archive, aws_client
+from chalicelib.aws.errors import meaning, translate_errors
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.errors import StorageRefusedError
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from simulation.aws_clients import FakeClient, client_error, script
 from simulation.clocks import FakeTime
 
@@ -95,3 +105,44 @@ def test_only_the_service_validates_a_request(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws(), pytest.raises(ClientError, match="ResourceNotFoundException"):
         aws_client("dynamodb").get_item(TableName="none", Key={}, ConsistentRead="no boolean")
+
+
+# ---- the meaning of errors: retry, or never
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("ProvisionedThroughputExceededException", 400, UnavailableError),
+        ("TransactionConflictException", 400, UnavailableError),
+        ("RequestThrottled", 400, UnavailableError),
+        ("Unheard", 500, UnavailableError),
+        ("Unheard", 499, StorageRefusedError),
+        ("ValidationException", 400, StorageRefusedError),
+        ("AccessDeniedException", 400, StorageRefusedError),
+        ("AWS.SimpleQueueService.NonExistentQueue", 400, StorageRefusedError),
+        ("", 400, StorageRefusedError),
+    ],
+)
+def test_throttles_conflicts_and_faults_of_the_service_are_unavailable_and_others_refused(
+    code: str, status: int, kind: type[StorageError]
+) -> None:
+    assert type(meaning(client_error(code, status))) is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (EndpointConnectionError(endpoint_url=URL), UnavailableError),
+        (ReadTimeoutError(endpoint_url=URL), UnavailableError),
+        (ConnectionClosedError(endpoint_url=URL), UnavailableError),
+        (SSLError(endpoint_url=URL, error=OSError("handshake")), UnavailableError),
+        (NoCredentialsError(), StorageRefusedError),
+        (ParamValidationError(report="Key is missing"), StorageRefusedError),
+    ],
+)
+def test_an_unreachable_service_is_unavailable_and_a_call_that_could_not_be_made_refused(
+    error: BotoCoreError, kind: type[StorageError]
+) -> None:
+    with pytest.raises(kind), translate_errors():
+        raise error

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from threading import Semaphore, Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ChecksumError, ClientError
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest, AWSResponse
+from botocore.credentials import Credentials
+from botocore.exceptions import ChecksumError, ClientError, HTTPClientError
 from botocore.loaders import Loader
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.connections import HttpReply
 from chalicelib.aws.errors import meaning, translate_errors
-from chalicelib.aws.json_client import JsonClient, endpoint_of, json_client
+from chalicelib.aws.json_client import (
+    Connections,
+    HttpReply,
+    JsonClient,
+    Signer,
+    endpoint_of,
+    json_client,
+)
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import UnavailableError
+from chalicelib.units import Seconds
 
 ENVIRONMENT = {
     "AWS_REGION": "eu-west-1",
@@ -31,6 +47,12 @@ REQUESTS: Mapping[str, Mapping[str, Any]] = {
     "send_message_batch": {"QueueUrl": "https://aws.example/q", "Entries": []},
 }
 OLDER_CODE = {"x-amzn-query-error": "AWS.SimpleQueueService.NonExistentQueue;Sender"}
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Part: a\r\n\r\n{}"
+LAST_ANSWER = ANSWER.replace(b"X-Part: a", b"Connection: close")
+SHORT: Seconds = 0.05
+EXAMPLE_TIME = 1_440_938_160.0
+"""2015-08-30T12:36:00Z."""
+TEXT = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)
 
 
 class Recorder:
@@ -228,3 +250,146 @@ def test_the_environment_can_name_the_endpoint(environment: dict[str, str], endp
 def test_an_environment_without_a_region_or_credentials_is_an_error(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} is not set; it must be a "):
         json_client("sqs", {**ENVIRONMENT, name: ""}, lambda: 0.0)
+
+
+class Endpoint:
+    """A server that gives one connection after the other its answers, and then closes it."""
+
+    def __init__(self, *connections: list[bytes]) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        port = self._server.getsockname()[1]
+        self.connections = Connections(urlsplit(f"http://127.0.0.1:{port}/"))
+        self.requests: list[bytes] = []
+        self.closed = Semaphore(0)
+        self._thread = Thread(target=self._serve, args=(connections,), daemon=True)
+        self._thread.start()
+
+    def _serve(self, connections: tuple[list[bytes], ...]) -> None:
+        for answers in connections:
+            connection, _ = self._server.accept()
+            with connection:
+                for answer in answers:
+                    self.requests.append(_request(connection))
+                    connection.sendall(answer)
+            self.closed.release()
+
+    def close(self) -> None:
+        self.connections.close()
+        self._thread.join(5)
+        self._server.close()
+
+
+def _request(connection: socket.socket) -> bytes:
+    """Receive a request, which ends with a body of the length in its head."""
+    with connection.makefile("rb") as reader:
+        head = b"".join(iter(reader.readline, b"\r\n"))
+        length = re.search(rb"Content-Length: (\d+)", head)
+        return head + b"\r\n" + (reader.read(int(length[1])) if length else b"")
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """Listen, and answer nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def test_an_answer_has_its_status_its_headers_and_its_body() -> None:
+    with closing(Endpoint([ANSWER])) as endpoint:
+        answer = endpoint.connections.post({"Host": "aws", "X-Amz-Date": "today"}, b'{"a": 1}')
+    assert (answer.status, answer.headers["x-part"], answer.body) == (200, "a", b"{}")
+    head, _, body = endpoint.requests[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST / HTTP/1.1\r\n")
+    assert {b"Host: aws", b"X-Amz-Date: today", b"Content-Length: 8"} <= {*head.split(b"\r\n")}
+    assert body == b'{"a": 1}'
+
+
+def test_a_connection_is_used_again() -> None:
+    with closing(Endpoint([ANSWER, ANSWER])) as endpoint:
+        connections = endpoint.connections
+        for _ in range(2):
+            assert connections.post({}, b"").status == 200
+
+
+@pytest.mark.parametrize("last", [ANSWER, LAST_ANSWER])
+def test_a_connection_that_the_server_closed_is_replaced(last: bytes) -> None:
+    """A server closes a connection without a request, for example while Lambda pauses."""
+    with closing(Endpoint([last], [ANSWER])) as endpoint:
+        connections = endpoint.connections
+        connections.post({}, b"")
+        assert endpoint.closed.acquire(timeout=5)
+        assert connections.post({}, b"").status == 200
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"no"])
+def test_an_answer_that_is_cut_off_is_a_failure(answer: bytes) -> None:
+    with closing(Endpoint([answer], [ANSWER])) as endpoint:
+        connections = endpoint.connections
+        with pytest.raises(HTTPClientError):
+            connections.post({}, b"")
+        assert connections.post({}, b"").status == 200
+
+
+def test_a_server_that_does_not_answer_is_a_failure(silent: socket.socket) -> None:
+    url = urlsplit(f"http://127.0.0.1:{silent.getsockname()[1]}/")
+    with pytest.raises(HTTPClientError, match="TimeoutError"):
+        Connections(url, SHORT).post({}, b"")
+
+
+def test_a_port_without_a_server_is_a_failure(silent: socket.socket) -> None:
+    port = silent.getsockname()[1]
+    silent.close()
+    with pytest.raises(HTTPClientError, match="ConnectionRefusedError"):
+        Connections(urlsplit(f"http://127.0.0.1:{port}/")).post({}, b"")
+
+
+def test_an_endpoint_of_https_gets_nothing_in_plain_text(silent: socket.socket) -> None:
+    url = urlsplit(f"https://127.0.0.1:{silent.getsockname()[1]}/")
+    with pytest.raises(HTTPClientError, match="handshake"):
+        Connections(url, SHORT).post({"X-Amz-Security-Token": "session"}, b"")
+
+
+def test_a_post_of_the_test_suite_of_aws_has_the_signature_in_it() -> None:
+    """Source: aws-sig-v4-test-suite, post-vanilla."""
+    secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"  # noqa: S105  AWS's example
+    signer = Signer("AKIDEXAMPLE", secret, "", "us-east-1", "service")
+    signed = signer.sign({"Host": "example.amazonaws.com"}, b"", "/", EXAMPLE_TIME)
+    assert signed == {
+        "Host": "example.amazonaws.com",
+        "X-Amz-Date": "20150830T123600Z",
+        "Authorization": (
+            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request,"
+            " SignedHeaders=host;x-amz-date,"
+            " Signature=5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"
+        ),
+    }
+
+
+@given(
+    secret=TEXT,
+    token=st.just("") | TEXT,
+    target=TEXT,
+    body=st.binary(max_size=200),
+    now=st.integers(1, 4_000_000_000),
+)
+def test_a_signature_equals_that_of_botocore(
+    secret: str, token: str, target: str, body: bytes, now: int
+) -> None:
+    headers = {
+        "Content-Type": "application/x-amz-json-1.0",
+        "Host": "dynamodb.eu-west-1.amazonaws.com",
+        "X-Amz-Target": target,
+    }
+    signed = Signer("AKID", secret, token, "eu-west-1", "dynamodb").sign(headers, body, "/", now)
+
+    request = AWSRequest("POST", f"https://{headers['Host']}/", data=body)
+    for name in signed.keys() - {"Authorization"}:
+        request.headers[name] = signed[name]
+    request.context["timestamp"] = signed["X-Amz-Date"]
+    auth = SigV4Auth(Credentials("AKID", secret, token or None), "dynamodb", "eu-west-1")
+    text = auth.string_to_sign(request, auth.canonical_request(request))
+    assert signed["Authorization"].endswith(f", Signature={auth.signature(text, request)}")
+    assert (
+        f"SignedHeaders={auth.signed_headers(auth.headers_to_sign(request))},"
+        in (signed["Authorization"])
+    )

@@ -91,14 +91,6 @@ def test_a_wrong_setting_does_not_stop_the_start(monkeypatch: pytest.MonkeyPatch
         _ = resources.current().table
 
 
-def test_a_malformed_environment_is_reported_at_each_use(aws: AwsResources) -> None:
-    malformed = AwsResources({"TABLE_NAME": "views", "VIEW_WINDOW_SECONDS": "soon"})
-    for _ in range(2):
-        with pytest.raises(SettingsError, match="VIEW_WINDOW_SECONDS must be"):
-            _ = malformed.table
-    assert aws.settings is aws.settings
-
-
 def test_the_table_and_the_queue_are_made_once(aws: AwsResources) -> None:
     assert isinstance(aws.table, DynamoTable)
     assert isinstance(aws.views_queue, ViewMessages)

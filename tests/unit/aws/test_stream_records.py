@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from chalicelib.aws.stream_records import entry_removal
-from chalicelib.aws.stream_records import marker_removal as parse
+from chalicelib.aws.consumers import entry_removal, marker_removal
 from chalicelib.counting.consumers import MarkerRemoval
 from chalicelib.storage.messages import MalformedError
 from chalicelib.wallets.archive import EntryRemoval
@@ -17,106 +17,27 @@ from simulation.aws_events import entry_record, marker_record
 from simulation.clocks import NOON, ulid_of
 
 MARK = 1_773_489_600
+REMOVED_AT = 1_767_225_600.0
+ALICE = ulid_of(NOON, "A" * 16)
+TRANSFER = Entry(ulid_of(NOON), Posting("t-1", 5, ulid_of(NOON, "B" * 16), ALICE), int(NOON) * 1000)
 
 
 def record(**changed: Any) -> dict[str, Any]:
     return marker_record("111", "octocat", MARK) | changed
 
 
+def changing(**changed: Any) -> dict[str, Any]:
+    """Return a record with another change of a marker; None removes a part of it."""
+    change = record()["dynamodb"] | changed
+    return record(dynamodb={name: part for name, part in change.items() if part is not None})
+
+
 def keyed(pk: object, sk: object) -> dict[str, Any]:
-    changed = record()
-    changed["dynamodb"]["Keys"] = {"PK": pk, "SK": sk}
-    return changed
-
-
-def numbered(sequence: object) -> dict[str, Any]:
-    changed = record()
-    changed["dynamodb"]["SequenceNumber"] = sequence
-    return changed
+    return changing(Keys={"PK": pk, "SK": sk})
 
 
 def without(name: str) -> dict[str, Any]:
     return {key: value for key, value in record().items() if key != name}
-
-
-def test_a_marker_that_ttl_removed_has_its_badge_and_its_mark() -> None:
-    assert parse(record()) == MarkerRemoval(
-        badge_id="octocat", mark=MARK, removed_at=1_767_225_600.0
-    )
-
-
-@pytest.mark.parametrize("badge_id", ["a#b", "WINDOW#1#x", "日本"])
-def test_the_badge_is_the_whole_text_after_the_mark(badge_id: str) -> None:
-    parsed = parse(marker_record(1, badge_id, MARK))
-    assert parsed is not None
-    assert (parsed.badge_id, parsed.mark) == (badge_id, MARK)
-
-
-@pytest.mark.parametrize(
-    "identity", [None, {}, events.BY_TTL | {"type": "AssumedRole"}, {"principalId": "somebody"}]
-)
-def test_any_service_may_remove_a_marker(identity: dict[str, str] | None) -> None:
-    assert parse(record(userIdentity=identity)) == parse(record())
-    assert parse(without("userIdentity")) == parse(record())
-
-
-@pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
-def test_a_new_marker_is_no_removal(name: str) -> None:
-    assert parse(record(eventName=name)) is None
-
-
-@pytest.mark.parametrize(
-    ("pk", "sk"),
-    [
-        ("USER#octocat", "VIEWS"),
-        ("USER#WINDOW#1#x", "VIEWS"),
-        ("SEEN#01KKP4AWD00000000000000000", "SEEN"),
-        ("WINDOWS", "VIEWS"),
-        ("TIMER#1", "WINDOW"),
-    ],
-)
-def test_another_removed_item_is_no_marker(pk: str, sk: str) -> None:
-    assert parse(keyed({"S": pk}, {"S": sk})) is None
-
-
-def test_a_record_without_the_time_of_its_removal_has_0() -> None:
-    unknown = record()
-    del unknown["dynamodb"]["ApproximateCreationDateTime"]
-    parsed = parse(unknown)
-    assert parsed is not None
-    assert parsed.removed_at == 0
-
-
-@pytest.mark.parametrize(
-    "malformed",
-    [
-        {},
-        without("eventName"),
-        without("dynamodb"),
-        record(dynamodb=None),
-        keyed({"N": "1"}, {"S": "WINDOW"}),
-        keyed({"S": 1}, {"S": "WINDOW"}),
-        keyed({"S": "WINDOW"}, {"S": "WINDOW"}),
-        keyed({"S": "WINDOW#5"}, {"S": "WINDOW"}),
-        keyed({"S": "WINDOW#x#octocat"}, {"S": "WINDOW"}),
-        keyed({"S": "WINDOW##octocat"}, {"S": "WINDOW"}),
-        numbered(None),
-        numbered(111),
-        numbered("1.5"),
-        numbered("\u0661"),
-        numbered("1" * 41),
-    ],
-)
-def test_a_record_with_unexpected_values_is_malformed(malformed: dict[str, Any]) -> None:
-    with pytest.raises(MalformedError, match=r"^expected a stream record of this table: "):
-        parse(malformed)
-
-
-# ---- entries of journals
-
-
-ALICE = ulid_of(NOON, "A" * 16)
-TRANSFER = Entry(ulid_of(NOON), Posting("t-1", 5, ulid_of(NOON, "B" * 16), ALICE), int(NOON) * 1000)
 
 
 def entry(**changed: Any) -> dict[str, Any]:
@@ -125,40 +46,75 @@ def entry(**changed: Any) -> dict[str, Any]:
 
 def image(**changed: Any) -> dict[str, Any]:
     """Return a record whose item has these changes; None removes an attribute."""
-    changing = entry()
-    item = changing["dynamodb"]["OldImage"] | changed
-    changing["dynamodb"]["OldImage"] = {n: value for n, value in item.items() if value is not None}
-    return changing
+    change = entry()["dynamodb"]
+    item = change["OldImage"] | changed
+    kept = {name: value for name, value in item.items() if value is not None}
+    return entry(dynamodb=change | {"OldImage": kept})
+
+
+@pytest.mark.parametrize("badge_id", ["octocat", "a#b", "WINDOW#1#x", "日本"])
+def test_a_marker_that_was_removed_has_its_badge_and_its_mark(badge_id: str) -> None:
+    removal = MarkerRemoval(badge_id=badge_id, mark=MARK, removed_at=REMOVED_AT)
+    removed = marker_record(1, badge_id, MARK)
+    assert marker_removal(removed) == removal
+    assert marker_removal(removed | {"userIdentity": None}) == removal  # by no service
+
+
+def test_a_record_without_the_time_of_its_removal_has_0() -> None:
+    removal = marker_removal(changing(ApproximateCreationDateTime=None))
+    assert removal == MarkerRemoval(badge_id="octocat", mark=MARK, removed_at=0)
 
 
 def test_a_removed_entry_has_its_wallet_and_its_sequence_number() -> None:
-    removal = EntryRemoval.of(TRANSFER.item(ALICE), 1, 1_767_225_600.0)
-    assert entry_removal(entry()) == removal
+    assert entry_removal(entry()) == EntryRemoval.of(TRANSFER.item(ALICE), 1, REMOVED_AT)
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("parse", "other"),
     [
-        entry(eventName="INSERT"),
-        events.removal(1, f"WALLET#{ALICE}", "NONCE#1"),
-        events.removal(1, "USER#a", "TX#1"),
+        (marker_removal, record(eventName="INSERT")),
+        (marker_removal, record(eventName="MODIFY")),
+        (marker_removal, keyed({"S": "USER#octocat"}, {"S": "VIEWS"})),
+        (marker_removal, keyed({"S": "USER#WINDOW#1#x"}, {"S": "VIEWS"})),
+        (marker_removal, keyed({"S": "WINDOWS"}, {"S": "VIEWS"})),
+        (marker_removal, keyed({"S": "TIMER#1"}, {"S": "WINDOW"})),
+        (entry_removal, entry(eventName="INSERT")),
+        (entry_removal, events.removal(1, f"WALLET#{ALICE}", "NONCE#1")),
+        (entry_removal, events.removal(1, "USER#a", "TX#1")),
     ],
 )
-def test_another_change_is_no_entry(other: dict[str, Any]) -> None:
-    assert entry_removal(other) is None
+def test_another_change_is_no_removal(
+    parse: Callable[[dict[str, Any]], object], other: dict[str, Any]
+) -> None:
+    assert parse(other) is None
 
 
 @pytest.mark.parametrize(
-    "malformed",
+    ("parse", "malformed"),
     [
-        {},
-        events.removal(1, f"WALLET#{ALICE}", "TX#1"),
-        image(SK=None),
-        image(amount=None),
-        image(amount={"N": "0.5"}),
-        image(more={"BOOL": True}),
+        (marker_removal, {}),
+        (marker_removal, without("eventName")),
+        (marker_removal, without("dynamodb")),
+        (marker_removal, record(dynamodb=None)),
+        (marker_removal, keyed({"N": "1"}, {"S": "WINDOW"})),
+        (marker_removal, keyed({"S": 1}, {"S": "WINDOW"})),
+        (marker_removal, keyed({"S": "WINDOW"}, {"S": "WINDOW"})),
+        (marker_removal, keyed({"S": "WINDOW#5"}, {"S": "WINDOW"})),
+        (marker_removal, keyed({"S": "WINDOW#x#octocat"}, {"S": "WINDOW"})),
+        (marker_removal, keyed({"S": "WINDOW##octocat"}, {"S": "WINDOW"})),
+        *(
+            (marker_removal, changing(SequenceNumber=n))
+            for n in (None, 111, "1.5", "\u0661", "1" * 41)
+        ),
+        (entry_removal, events.removal(1, f"WALLET#{ALICE}", "TX#1")),
+        (entry_removal, image(SK=None)),
+        (entry_removal, image(amount=None)),
+        (entry_removal, image(amount={"N": "0.5"})),
+        (entry_removal, image(more={"BOOL": True})),
     ],
 )
-def test_an_entry_with_unexpected_values_is_malformed(malformed: dict[str, Any]) -> None:
-    with pytest.raises(MalformedError):
-        entry_removal(malformed)
+def test_a_record_with_unexpected_values_is_malformed(
+    parse: Callable[[dict[str, Any]], object], malformed: dict[str, Any]
+) -> None:
+    with pytest.raises(MalformedError, match=r"^expected a stream record of this table: "):
+        parse(malformed)

@@ -44,7 +44,7 @@ def test_a_logo_that_is_missing_for_its_licence_has_that_licence(
 
 
 def test_an_included_logo_has_a_licence_that_allows_any_use() -> None:
-    included = {logos.licences()[name] for name in logos.names() if name in logos.licences()}
+    included = {logos.licences()[name] for name in logos.paths() if name in logos.licences()}
     assert included == {
         "Unlicense",
         "MIT",
@@ -56,8 +56,8 @@ def test_an_included_logo_has_a_licence_that_allows_any_use() -> None:
 
 
 def test_every_logo_is_a_plain_path_in_a_square_of_24() -> None:
-    assert len(logos.names()) >= 300
-    for name in logos.names():
+    assert len(logos.paths()) >= 300
+    for name in logos.paths():
         logo = logos.find(name)
         assert logo is not None
         assert colors.parse(logo.color) == logo.color
@@ -71,7 +71,7 @@ def test_all_logos_together_stay_small() -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_every_logo_leaves_room_for_a_count(style: str) -> None:
-    for name in logos.names():
+    for name in logos.paths():
         assert "<desc>" not in draw(Badge("views", "1,234,567", style=style, logo=name))
 
 
@@ -142,6 +142,6 @@ def test_a_logo_of_any_colour_is_visible_on_any_background(brand: bytes, backgro
 def test_the_included_logos_are_the_wanted_ones() -> None:
     """`make logos` needs npm, so this compares names and licences alone."""
     refused = {name for name in WANTED.split() if included.find_refused_licence(name)}
-    assert set(included.names()) == {*WANTED.split()} - refused
+    assert set(included.paths()) == {*WANTED.split()} - refused
     assert not {included.licences()[name] for name in refused} & LICENCES
     assert OF_PACKAGE not in included.licences().values()

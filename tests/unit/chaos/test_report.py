@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from chaos.__main__ import report
 from chaos.checker.history import Kind, Operation, Outcome
 from chaos.checker.verdict import CLEAN, Verdict, check
 from chaos.driver.fault_plan import Fault
 from chaos.driver.machine import Survived
 from chaos.driver.visitors import HUNG
-from chaos.report import report
 from simulation.report import Report
 
 HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)

@@ -1,7 +1,10 @@
-"""A normalized zip has the same bytes for the same files."""
+"""The zip of a package and its compiled files have the same bytes for the same sources."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,123 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import pytest
 
+from deploy import bytecode, template
 from deploy.package import normalize
+
+HERE = str(sys.implementation.cache_tag)
+SOURCE = b"""NAME = "tea"
+
+
+def brew(self=None, os=NAME):
+    return NAME, os
+"""
+
+
+def made(folder: Path, files: dict[str, bytes], python: str | None = sys.executable) -> list[str]:
+    """Unpack the zip of files, compiled by a Python, as Lambda does; return their names."""
+    with ZipFile(folder / "given.zip", "w") as given:
+        for name, content in files.items():
+            given.writestr(name, content)
+    normalize(folder / "given.zip", folder / "made.zip", python)
+    with ZipFile(folder / "made.zip") as unpacked:
+        unpacked.extractall(folder / "task")
+        return unpacked.namelist()
+
+
+def run(folder: Path, program: str, **environment: str) -> str:
+    finished = subprocess.run(  # noqa: S603  our own words
+        [sys.executable, "-P", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(folder), **environment},
+        cwd=template.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return finished.stdout + finished.stderr
+
+
+def test_the_runtime_is_the_one_that_is_deployed() -> None:
+    parts = template.load()["Resources"].values()
+    runtimes = {part["Properties"].get("Runtime") for part in parts if "Properties" in part}
+    assert runtimes - {None} == {f"python{bytecode.VERSION}"}
+
+
+def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> None:
+    files = {"app.py": SOURCE, "chalicelib/counting/view.py": b"", "data.json": b"{}", "py": b""}
+    assert made(tmp_path, files) == [
+        f"__pycache__/app.{HERE}.pyc",
+        "app.py",
+        f"chalicelib/counting/__pycache__/view.{HERE}.pyc",
+        "chalicelib/counting/view.py",
+        "data.json",
+        "py",
+    ]
+
+
+def test_the_python_of_lambda_makes_the_compiled_files(tmp_path: Path) -> None:
+    """The other Python only starts it."""
+    python = bytecode.find_python(os.environ)
+    if python is None:
+        pytest.skip(f"no Python {bytecode.VERSION} on this machine")
+    assert made(tmp_path, {"app.py": SOURCE}, python)[0] == "__pycache__/app.cpython-313.pyc"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home, on a machine whose search path and whose Python are of another version."""
+    monkeypatch.setattr(sys, "executable", install(tmp_path / "here", "cpython 3 12"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/bin")
+    return tmp_path
+
+
+def install(program: Path, version: str = "cpython 3 13") -> str:
+    """Make a program that prints the version of a Python."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".pyenv/versions/3.13.0/bin/python3.13",
+        ".local/share/uv/python/cpython-3.13.2-x/bin/python3.13",
+    ],
+)
+def test_a_python_of_lambda_is_found_where_pyenv_and_uv_install_it(home: Path, path: str) -> None:
+    installed = install(home / path)
+    install(home / "bin" / "python3.13", "pyenv: a shim without a version")
+    assert bytecode.find_python({"HOME": str(home)}) == installed
+
+
+def test_the_setting_names_the_python_or_is_an_error(home: Path) -> None:
+    install(home / "bin" / "python3.13")
+    named = install(home / "mine")
+    assert bytecode.find_python({"HOME": str(home), "LAMBDA_PYTHON": named}) == named
+    for wrong in (install(home / "other", "pypy 3 13"), "/no/python"):
+        with pytest.raises(bytecode.WrongPythonError, match=f"LAMBDA_PYTHON={wrong} is no Python"):
+            bytecode.find_python({"LAMBDA_PYTHON": wrong})
+
+
+def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Path) -> None:
+    """An unpacked source has a time that no compiled file has."""
+    made(tmp_path, {"package/tea.py": SOURCE})
+    (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled again')")
+
+    assert run(tmp_path / "task", "from package.tea import NAME; print(NAME)") == "tea\n"
+
+
+@pytest.mark.parametrize("before", ["", "NAME = 'tea'; exec(compile(s, 'x', 'exec'))"])
+def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
+    """They do not depend on the hash seed or on earlier compilations."""
+    program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compile_source\n"
+    program += "print(compile_source('tea.py', s).hex())"
+    seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}
+    assert seen == {bytecode.compile_source("tea.py", SOURCE).hex() + "\n"}
+
+
+# ---- the zip
 
 FILES = {
     "app.py": b"print('app')\n",

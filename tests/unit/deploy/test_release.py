@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from chalicelib import VERSION
-from deploy import release, release_checks, sbom, template
-from deploy.release_checks import ReleaseError
+from deploy import release, sbom, template
+from deploy.release import ReleaseError
 
 SAMPLE = """# Changelog
 
@@ -71,7 +71,7 @@ def files(tmp_path: Path) -> Path:
     folder.mkdir()
     for name in ("a.whl", "b.zip"):
         (folder / name).write_text(name)
-    release_checks.write_checksums(folder)
+    release.write_checksums(folder)
     return folder
 
 
@@ -86,13 +86,13 @@ def test_two_builds_that_differ_are_no_release(files: Path, tmp_path: Path) -> N
     (again / "a.whl").write_text("a.whl")
     (again / "b.zip").write_text("another time")
     with pytest.raises(ReleaseError, match=r"the same commit differ: SHA256SUMS, b\.zip$"):
-        release_checks.compare(files, again)
+        release.compare(files, again)
 
 
 def test_a_bill_that_breaks_the_schema_is_found(tmp_path: Path) -> None:
     bill = tmp_path / "standalone.cdx.json"
     bill.write_text(sbom.describe_standalone())
-    release_checks.validate_bill(bill)
+    release.validate_bill(bill)
     bill.write_text(bill.read_text().replace('"library"', '"no type"', 1))
     with pytest.raises(ReleaseError, match=r"standalone\.cdx\.json is not valid CycloneDX"):
-        release_checks.validate_bill(bill)
+        release.validate_bill(bill)

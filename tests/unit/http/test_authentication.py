@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.http import tokens
-from chalicelib.http.authentication import BEARER, authenticate
+from chalicelib.http.authentication import BEARER, LOG_SECONDS, Reason, RefusalLog, authenticate
 from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Role
 from chalicelib.settings import DIGEST, Settings
+from simulation.clocks import NOON, Clock
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
@@ -109,3 +111,87 @@ def test_a_token_has_32_random_bytes_and_fits_into_a_header() -> None:
 def test_a_digest_is_the_sha_256_that_a_setting_takes() -> None:
     assert tokens.digest(TOKEN) == hashlib.sha256(TOKEN.encode()).hexdigest()
     assert DIGEST.fullmatch(tokens.digest(TOKEN))
+
+
+# ---- the log of refusals
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def log(clock: Clock) -> RefusalLog:
+    return RefusalLog(clock)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int]]:
+    """Return the reason and the number left out of each line."""
+    assert set(caplog.messages) <= {"token_refused"}
+    fields = [vars(record)["fields"] for record in caplog.records]
+    return [(one["reason"], one["left_out"]) for one in fields]
+
+
+def test_a_line_a_minute_has_the_number_of_refusals_without_a_line(
+    caplog: pytest.LogCaptureFixture, clock: Clock, log: RefusalLog
+) -> None:
+    for seconds in (0, 1, 59.9, 60, 60, 119, 120, 400):
+        clock.now = NOON + seconds
+        log.add(Reason.UNKNOWN)
+    assert LOG_SECONDS == 60
+    assert lines(caplog) == [("unknown", 0), ("unknown", 2), ("unknown", 2), ("unknown", 0)]
+
+
+def test_each_reason_has_lines_of_its_own(
+    caplog: pytest.LogCaptureFixture, clock: Clock, log: RefusalLog
+) -> None:
+    for reason in (*Reason, *Reason, Reason.MISSING):
+        log.add(reason)
+    clock.now += LOG_SECONDS
+    for reason in Reason:
+        log.add(reason)
+    first = [(str(reason), 0) for reason in Reason]
+    assert lines(caplog) == [*first, ("missing", 2), ("malformed", 1), ("unknown", 1)]
+
+
+def test_a_clock_that_was_set_back_does_not_end_the_log(
+    caplog: pytest.LogCaptureFixture, clock: Clock, log: RefusalLog
+) -> None:
+    log.add(Reason.UNKNOWN)
+    clock.now -= 86_400
+    log.add(Reason.UNKNOWN)
+    assert lines(caplog) == [("unknown", 0), ("unknown", 0)]
+
+
+# ---- the callers that an authorizer's context or a token's item names
+
+
+@pytest.mark.parametrize("caller", [Caller(Role.OPERATOR), Caller(Role.USER, USER)])
+def test_the_fields_of_a_caller_name_this_caller(caller: Caller) -> None:
+    assert Caller.of(caller.fields) == Caller.of(caller.fields | {"principalId": "x"}) == caller
+    assert caller.is_operator is (caller.role == "operator")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        {"user": ""},
+        {"user": USER},
+        {"role": "", "user": ""},
+        {"role": None, "user": None},
+        {"role": "admin", "user": ""},
+        {"role": "Operator", "user": ""},
+        {"role": "operator", "user": USER},
+        {"role": "user"},
+        {"role": "user", "user": ""},
+        {"role": "user", "user": "eva"},
+        {"role": "user", "user": f"{USER}\n"},
+        {"role": "user", "user": [USER]},
+        {"role": ["operator"]},
+        {"claims": {"role": "operator"}},
+    ],
+)
+def test_other_fields_name_nobody(context: dict[str, Any]) -> None:
+    assert Caller.of(context) is None

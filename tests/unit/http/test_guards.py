@@ -9,15 +9,19 @@ import pytest
 
 from chalicelib.api import TABLE
 from chalicelib.http import query
-from chalicelib.http.dispatch import dispatch, handle
+from chalicelib.http.dispatch import dispatch
 from chalicelib.http.fields import Field, Options
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
-from chalicelib.limits import Action
-from chalicelib.resources import Resources
+from chalicelib.owners import routes as owner_routes
+from chalicelib.pages import owned_badges
+from chalicelib.resources import Action, Resources
 from chalicelib.settings import Feature, Settings
+from simulation.clocks import NOON
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from tests.unit import http_requests
+from tests.unit.http_requests import Answer
 from vumi.server.client_limits import ClientLimits, Rate
 
 HOST = "views.example.com"
@@ -134,8 +138,9 @@ def test_every_writing_route_of_the_product_but_that_of_a_view_refuses_other_sit
     ]
     assert len(writing) > 8
     for route in writing:
-        request = Request(route.method, route.path, headers={"sec-fetch-site": "cross-site"})
-        assert refusal(handle(route, request, GivenResources())) == (403, "cross_site")
+        headers, caller = {"sec-fetch-site": "cross-site"}, Caller(Role.OPERATOR)
+        request = Request(route.method, route.path, headers=headers, caller=caller)
+        assert refusal(dispatch(TABLE, request, GivenResources())) == (403, "cross_site")
 
 
 def test_a_preflight_request_allows_no_change() -> None:
@@ -206,7 +211,7 @@ def test_only_pages_and_files_of_the_product_ignore_unknown_options() -> None:
     assert {route.path for route in reading if route.options is ANY_OPTIONS} == files
     for route in reading:
         request = Request("GET", route.path, query={"nonsense": ["1"]})
-        answered = handle(route, request, GivenResources()).body.decode()
+        answered = dispatch(TABLE, request, GivenResources()).body.decode()
         assert ("unknown option" in answered) == (route.path not in files)
 
 
@@ -273,10 +278,79 @@ def test_a_route_of_a_feature_that_is_switched_off_says_so_before_it_asks_for_a_
     assert refusal(ask("GET", "/timers", without(Feature.WALLETS))) == (401, "unauthorized")
 
 
-def test_a_server_with_a_router_of_its_own_refuses_the_route_too() -> None:
-    """Chalice's authorizer has checked the token by then."""
-    [route] = [route for route in ROUTES.routes if route.path == "/timers"]
-    request = Request("GET", "/timers", caller=Caller(Role.OPERATOR))
-    refused = handle(route, request, without(Feature.EVENTS))
-    assert refusal(refused) == (404, "switched_off")
-    assert handle(route, request, GivenResources()).status == 204
+# ---- scripts of other sites: what they may read and send
+
+
+ORIGIN = "Access-Control-Allow-Origin"
+SITE = "https://me.example"
+VIEWS = "/api/v1/views"
+BY_NAME = {f"{route.method} {route.path}": route for route in TABLE.routes}
+READS = [
+    name
+    for name, route in BY_NAME.items()
+    if route.method == "GET"
+    and route.authentication is Authentication.NONE
+    and route not in (*owner_routes.ROUTES, *owned_badges.ROUTES)
+]
+OTHERS = sorted({*BY_NAME} - {*READS, f"POST {VIEWS}"})
+
+
+def ask_from_afar(route: Route, **query: list[str]) -> Answer:
+    request = Request(route.method, route.path, query=query, headers={"origin": SITE, "host": "me"})
+    return Answer(dispatch(TABLE, request, GivenResources(MemoryTable())))
+
+
+@pytest.mark.parametrize("name", [*READS, f"POST {VIEWS}"])
+def test_every_public_response_but_a_page_may_be_read_and_its_errors_too(name: str) -> None:
+    is_page = ask_from_afar(BY_NAME[name], id=["a"]).headers["Content-Type"].startswith("text/html")
+    for asked in ({"id": ["a"]}, {"id": ["a", "b"]}, {}):
+        origin = ask_from_afar(BY_NAME[name], **asked).headers.get(ORIGIN)
+        assert origin == (None if is_page else "*")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_response_to_a_token_a_secret_or_a_change_may_be_read(name: str) -> None:
+    assert ORIGIN not in ask_from_afar(BY_NAME[name]).headers
+
+
+def test_a_refusal_before_the_route_may_be_read() -> None:
+    limits = ClientLimits({Action.REQUEST: Rate(1, 60)}, lambda: NOON)
+    resources = GivenResources(MemoryTable(), limits=limits)
+    asked = [
+        http_requests.ask(resources, "GET", f"{VIEWS}/history?id=a", client="192.0.2.1")
+        for _ in range(2)
+    ]
+    assert [one.status for one in asked] == [200, 429]
+    assert asked[1].headers[ORIGIN] == "*"
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        (VIEWS, "POST"),
+        (VIEWS, "GET"),
+        (VIEWS, "HEAD"),
+        (f"{VIEWS}/history", "GET"),
+        ("/api/v1/events/x/badge", "GET"),
+    ],
+)
+def test_a_browser_that_asks_first_may_send_a_public_request_with_headers(
+    path: str, method: str
+) -> None:
+    """A script that sets `Content-Type: application/json` makes its browser ask."""
+    asked = http_requests.ask(
+        GivenResources(),
+        "OPTIONS",
+        f"{path}?id=a",
+        origin=SITE,
+        access_control_request_method=method,
+        access_control_request_headers="content-type,traceparent",
+    )
+    assert asked.status == 204
+    assert asked.text == ""
+    assert asked.headers == {
+        ORIGIN: "*",
+        "Access-Control-Allow-Methods": method,
+        "Access-Control-Allow-Headers": "*",
+        "Access-Control-Max-Age": "86400",
+    }

@@ -206,12 +206,6 @@ def test_a_url_without_its_page_is_drawn_as_an_error(api: Api, url: str) -> None
     assert api.viewed == []
 
 
-def test_an_id_that_is_not_counted_here_is_refused(api: Api) -> None:
-    api.set(ids=("owner/*",))
-    assert "this id is not counted here" in get(api, "/get/@demo").text
-    assert api.viewed == []
-
-
 @pytest.mark.parametrize(
     "path",
     ["/nothing", "/a/b", "/a/b/c.svg", "/favicon.svg", "/api/v1/nothing", "/ghpvc/x", "/get/demo"],

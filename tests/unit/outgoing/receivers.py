@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.http_client import CallError, HttpClient
+from chalicelib.outgoing.urls import Allowed
 
 LOOPBACK = Allowed.parse("127.0.0.0/8,::1")
 SHORT, SOON = 0.3, 3.0

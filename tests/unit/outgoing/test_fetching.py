@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from chalicelib.outgoing.addresses import Allowed, BadNetworkError
 from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, fetcher_of
 from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply
+from chalicelib.outgoing.urls import Allowed, BadNetworkError
 from chalicelib.settings import Settings
-from simulation.resolver import Names
+from simulation.hosts import Names
 from tests.unit.outgoing.receivers import receiver
 
 URL = "https://host.example/.vu-mi"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.outgoing.addresses import Allowed
 from chalicelib.outgoing.urls import (
     STRANGERS_SLOTS,
+    Allowed,
     BadUrlError,
     Record,
     UnreachableError,
@@ -22,7 +22,7 @@ from chalicelib.outgoing.urls import (
     permitted,
     resolve_for_stranger,
 )
-from simulation.resolver import Names
+from simulation.hosts import Names
 
 NOTHING = Allowed()
 LOOPBACK = Allowed.parse("127.0.0.0/8,::1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,8 +15,9 @@ from chalicelib.owners import changing, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import NotClaimedError, NotFoldedError, OwnedBadge
 from chalicelib.owners.removing import Hours, parse_hour
-from chalicelib.storage.items import Item
+from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, WINDOWS, days, fold, put_summary, put_views, shown, store, view
@@ -168,6 +170,22 @@ def test_a_fold_between_the_reads_and_the_write_makes_the_removal_begin_again(ta
     overtaken = FaultyTable(table, before_write=once(lambda: fold(table, NOW.timestamp())))
     assert remove(overtaken, "2026-11-20T00", "2026-11-21T01") == 12
     assert by_hour(table) == {"2026-11-19T22": 3, "2026-11-21T07": 11, "2026-11-21T08": 1}
+
+
+@pytest.mark.parametrize("reads", range(6))
+def test_no_removal_misses_views_that_a_fold_counts_and_the_ttl_removes_between_its_reads(
+    table: Table, reads: int
+) -> None:
+    [late] = put_views(table, milliseconds(NOW))
+    now = NOW + timedelta(hours=1)
+
+    def count_and_expire() -> None:
+        fold(table, now.timestamp())
+        table.write(Delete(Key(*keys.view(BADGE, late.ulid))))
+
+    overtaken = FaultyTable(table, before_read=once(count_and_expire, after=reads))
+    with suppress(NotFoldedError):
+        assert remove(overtaken, "2026-11-21T08", "2026-11-21T09", now) == 1
 
 
 def test_a_reader_of_the_summary_before_begins_again(table: Table) -> None:

@@ -12,7 +12,7 @@ from chalicelib import telemetry
 from chalicelib.counting import keys
 from chalicelib.counting.badge_count import AHEAD_MILLISECONDS
 from chalicelib.counting.view import View
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table

@@ -17,7 +17,7 @@ from chalicelib.history.github import Traffic
 from chalicelib.http.tokens import digest
 from chalicelib.owners import finding
 from chalicelib.owners.finding import NotClaimedError
-from chalicelib.pages.github_traffic import tell
+from chalicelib.pages.owned_badges import tell
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from simulation.clocks import NOON

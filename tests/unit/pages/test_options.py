@@ -54,13 +54,7 @@ def refusal(**query: list[str]) -> str:
 
 
 def test_without_options_a_badge_is_plain() -> None:
-    plain: dict[str, object] = {
-        "label": None,
-        "peek": False,
-        "format": "plain",
-        "base": 0,
-        "days": 0,
-    }
+    plain: dict[str, object] = {"label": None, "peek": False, "base": 0, "days": 0}
     plain |= dict.fromkeys(("color", "label_color", "style", "logo", "logo_color"), "")
     plain |= {"format": "plain", "show": Show.TOTAL, "zone": UTC, "badge_id": "octocat"}
     assert vars(parse({})) == vars(parse({"cacheSeconds": ["1"], "LABEL": ["x"]}))
@@ -147,11 +141,6 @@ def test_an_empty_option_counts_as_missing(name: str) -> None:
 def test_only_an_image_is_a_pixel() -> None:
     with pytest.raises(BadRequestError, match=f"style: {STYLED}, not 'pixel'"):
         Look({"style": [PIXEL]})
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_option_is_given_once(name: str) -> None:
-    assert refusal(**{name: ["", "1"]}) == f"{name}: give one, not 2"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
 
 from chalicelib.pages import preview
-from tests.unit.png_pictures import decode
 
 NO_DAYS = [0] * preview.DAYS
 PEAK = [0] * 14 + [80] + [0] * 15
@@ -13,11 +14,28 @@ FULL = {preview.LEVELS - 1, preview.OVER_AREA + preview.LEVELS - 1}
 
 
 def draw(days: Sequence[int]) -> list[bytes]:
-    """Return the rows of a picture."""
-    picture = decode(preview.draw(days))
-    assert (len(picture.rows[0]), len(picture.rows)) == (1200, 630)
-    assert len(picture.palette) == 2 * preview.LEVELS
-    return picture.rows
+    """Return the rows of a picture: its pixels, each an index of a palette, without a filter.
+
+    Source: W3C, "Portable Network Graphics (PNG) Specification (Third Edition)".
+    """
+    document = preview.draw(days)
+    assert document[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks = dict(chunks_of(document[8:]))
+    assert list(chunks) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+    assert struct.unpack(">IIBBBBB", chunks[b"IHDR"]) == (1200, 630, 8, 3, 0, 0, 0)
+    assert len(chunks[b"PLTE"]) == 2 * preview.LEVELS * len("rgb")
+    lines = zlib.decompress(chunks[b"IDAT"])
+    assert (len(lines), set(lines[::1201])) == (630 * 1201, {0})
+    return [lines[at + 1 : at + 1201] for at in range(0, len(lines), 1201)]
+
+
+def chunks_of(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the kind and the content of each chunk, whose checksum is right."""
+    while rest:
+        end = 8 + struct.unpack(">I", rest[:4])[0]
+        assert struct.unpack(">I", rest[end : end + 4]) == (zlib.crc32(rest[4:end]),)
+        yield rest[4:8], rest[8:end]
+        rest = rest[end + 4 :]
 
 
 def line(rows: list[bytes], x: int) -> list[int]:

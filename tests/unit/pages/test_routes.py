@@ -10,6 +10,10 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from chalicelib.counting import keys
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.messages import Request
+from chalicelib.pages.badge_page import root_url
+from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
@@ -250,3 +254,37 @@ def test_errors_have_the_usual_form(world: World, route: str) -> None:
 
     world.table.before_read = raising(UnavailableError("throttled"))
     assert world.show("owner/name", route).refusal == (503, "unavailable")
+
+
+# ---- the URL of this server as visitors know it
+
+
+def root_of(public_url: str = "", **headers: str) -> str:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return root_url(Request("GET", "/s", headers=named), Settings(public_url=public_url))
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "a-b.example:8080", "127.0.0.1:80", "[::1]", "[2001:db8::1]:443"]
+)
+def test_the_url_of_this_server_is_that_of_the_request(host: str) -> None:
+    assert root_of(host=host) == f"http://{host}/"
+    assert root_of(host=host, x_forwarded_proto="https") == f"https://{host}/"
+    assert root_of(host=host, x_forwarded_proto="https, http") == f"http://{host}/"
+
+
+@pytest.mark.parametrize(
+    "host", ["", "a b", "a/b", "u@a", "a:", "a:123456", "<a>", "[::1", "\u00fc"]
+)
+def test_another_host_is_refused(host: str) -> None:
+    with pytest.raises(BadRequestError, match="the header Host must be"):
+        root_of(host=host)
+
+
+def test_a_request_without_a_host_is_for_this_machine() -> None:
+    """HTTP/1.0 needs no such header."""
+    assert root_of() == "http://localhost/"
+
+
+def test_the_operators_url_comes_first() -> None:
+    assert root_of("https://a.example/", host="b.example") == "https://a.example/"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.counting.view import ViewMessages
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from chalicelib.storage.errors import UnavailableError
 from simulation.queues import FakeQueue
 from simulation.resources import Places

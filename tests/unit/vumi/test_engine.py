@@ -13,19 +13,20 @@ import pytest
 from chalicelib.events.event import message
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Message
+from simulation.views import put_summary
 from tests import event_loop
 from vumi.engine import Engine
 from vumi.resources import MayWait
 from vumi.workers.events import DELIVERY_QUEUE, MILESTONES_QUEUE
 
 DEFAULT = Settings()
-OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
+OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries", "file_size", "vacuum"}
 OF_EVENTS = {"distribute_events", "deliver_events", "sweep_events"}
 
 
 @contextmanager
-def prepared(folder: Path, settings: Settings = DEFAULT) -> Iterator[Engine]:
-    engine = Engine(folder, settings)
+def prepared(folder: Path, settings: Settings = DEFAULT, max_badges: int = 0) -> Iterator[Engine]:
+    engine = Engine(folder, settings, max_badges=max_badges)
     try:
         engine.prepare()
         yield engine
@@ -50,6 +51,15 @@ def test_events_that_are_switched_off_are_not_delivered_but_journals_are_archive
         engine.start()
         started = {thread.name for thread in threading.enumerate()} - before
     assert started & (OF_VIEWS | OF_EVENTS) == expected
+
+
+def test_the_badges_of_a_file_count_for_the_most_badges(tmp_path: Path) -> None:
+    with prepared(tmp_path) as engine:
+        put_summary(engine.table)
+    with prepared(tmp_path, max_badges=9) as engine:
+        assert engine.limits_left() == {"badges": 8}
+        engine.start()
+        assert "count_badges" in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_message_of_a_milestone_is_queued_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.events import sender
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from chalicelib.settings import Settings, SettingsError
 from simulation.logs import logged_events
 from vumi.cli.serve import address

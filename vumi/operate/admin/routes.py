@@ -129,7 +129,7 @@ class Admin:
             "file": {
                 "name": str(self._file.path),
                 "bytes": measure(self._file.path),
-                "days": [{"day": one.day, "bytes": one.size} for one in sizes],
+                "days": [{"day": day, "bytes": size} for day, size in sizes],
             },
             "limits_left": self._limits_left(),
             "queues": self._read_queues(),

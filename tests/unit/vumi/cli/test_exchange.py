@@ -19,10 +19,10 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON, Clock, FakeTime
 from simulation.installation import MemoryInstallation, invoke_on
+from simulation.loopback import Answer, SilentHandler, answering
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, put_summary, put_views, shown
-from tests.loopback import Answer, SilentHandler, answering
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import importing
 from vumi.cli.options import Invocation

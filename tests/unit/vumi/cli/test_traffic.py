@@ -11,8 +11,8 @@ import pytest
 
 from chalicelib.history import github
 from simulation.clocks import NOON
+from simulation.loopback import Answer, SilentHandler, answering
 from simulation.views import put_summary
-from tests.loopback import Answer, SilentHandler, answering
 from tests.unit.vumi.commands import Vumi
 
 NAME = "octocat/hello"

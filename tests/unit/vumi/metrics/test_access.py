@@ -57,50 +57,22 @@ def allowed(
     return True
 
 
-MARKS = (
-    "forwarded",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-real-ip",
-    "cf-connecting-ip",
-    "true-client-ip",
-    "x-amzn-trace-id",
-    "x-of-any-other-proxy",
-    "origin",
-    "referer",
-)
+MARKS = """
+forwarded via x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip cf-connecting-ip
+true-client-ip x-amzn-trace-id x-of-any-other-proxy origin referer
+"""
 """The headers that a proxy or a page of another site sends."""
-OTHER_HOSTS = (
-    "",
-    ":",
-    ":8000",
-    "example.org",
-    "127.0.0.1.example.org",
-    "localhost.example.org:8000",
-    "localhost.",
-    "127.1",
-    "0.0.0.0",  # noqa: S104  a name that a client sends
-    "192.0.2.1:8000",
-    "localhost:x",
-    "localhost@example.org",
-    "[::1",
-    "[::2]:8000",
-)
-OWN_HOSTS = (
-    "localhost",
-    "LOCALHOST:1",
-    "127.0.0.1",
-    "127.0.0.1:8000",
-    "127.1.2.3:80",
-    "[::1]",
-    "[::1]:8",
-)
+OTHER_HOSTS = """
+: :8000 example.org 127.0.0.1.example.org localhost.example.org:8000 localhost. 127.1 0.0.0.0
+192.0.2.1:8000 localhost:x localhost@example.org [::1 [::2]:8000
+"""
+OWN_HOSTS = "localhost LOCALHOST:1 127.0.0.1 127.0.0.1:8000 127.1.2.3:80 [::1] [::1]:8"
 
 
 @pytest.mark.parametrize("client", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"])
-@pytest.mark.parametrize("headers", [SCRAPER, BROWSER, *({"host": host} for host in OWN_HOSTS)])
+@pytest.mark.parametrize(
+    "headers", [SCRAPER, BROWSER, *({"host": host} for host in OWN_HOSTS.split())]
+)
 def test_a_program_on_this_machine_needs_no_token(client: str, headers: dict[str, str]) -> None:
     assert allowed(request(headers, client))
 
@@ -108,10 +80,10 @@ def test_a_program_on_this_machine_needs_no_token(client: str, headers: dict[str
 @pytest.mark.parametrize(
     "headers",
     [
-        *({name: value} for name in MARKS for value in ("", "127.0.0.1")),
+        *({name: value} for name in MARKS.split() for value in ("", "127.0.0.1")),
         *({"connection": value} for value in ("close", "Close", "upgrade", "keep-alive, close")),
         *({"sec-fetch-site": site} for site in ("cross-site", "same-site", "", "x")),
-        *({"host": host} for host in OTHER_HOSTS),
+        *({"host": host} for host in ("", *OTHER_HOSTS.split())),
     ],
     ids=str,
 )

@@ -12,23 +12,27 @@ from pathlib import Path
 from chalicelib import VERSION
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import RouteTable
 from simulation.resources import GivenResources
 from tests.unit.vumi.metrics.reading import samples
 from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess
 from vumi.metrics.families import CONTENT_TYPE, Family
-from vumi.metrics.monitoring import KEPT_SECONDS, MetricsEndpoint, read_process
+from vumi.metrics.monitoring import KEPT_SECONDS, Monitoring, read_process
+from vumi.server.client_limits import ClientLimits
 from vumi.server.proxies import TrustedProxies
 
 
 class Scraped:
-    """An endpoint whose only metric is the number of its computations."""
+    """An endpoint of which one metric is the number of its computations."""
 
     def __init__(self) -> None:
         self.now, self.computed = 5.0, 0
         check = partial(access.check, access=MetricsAccess.LOCAL, proxies=TrustedProxies())
-        self.table = RouteTable([MetricsEndpoint([self.parts], check, lambda: self.now).route])
+        clock = lambda: self.now  # noqa: E731  both need one
+        limits = ClientLimits({}, clock)
+        self.table = Monitoring(
+            [], [self.parts], limits, check, access_log=False, stopwatch=clock
+        ).table
 
     def parts(self) -> Iterator[Family]:
         self.computed += 1

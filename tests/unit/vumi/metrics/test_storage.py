@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from chalicelib.counting import keys
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON, Clock
 from tests.unit.vumi.metrics.reading import samples
 from vumi.metrics import storage
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import FOLDS, ChangeLog, remove_expired
 from vumi.storage.table import SqliteTable
+from vumi.workers.deliveries import FOLDS, ChangeDelivery
+from vumi.workers.expiry import Expiry
 
 VISIBILITY = 30.0
 
@@ -24,11 +26,11 @@ VISIBILITY = 30.0
 class World:
     """A file with queues, and its metrics."""
 
-    def __init__(self, database: Database, path: Path) -> None:
-        self.database, self.path, self.clock = database, path, Clock(NOON)
+    def __init__(self, database: Database) -> None:
+        self.database, self.clock = database, Clock(NOON)
 
     def read(self) -> dict[str, float]:
-        return samples(storage.read(self.database, self.path, ("views", "deliveries"), self.clock))
+        return samples(storage.read(self.database, ("views", "deliveries"), self.clock))
 
     def queue(self, name: str) -> SqliteQueue:
         return SqliteQueue(
@@ -44,12 +46,12 @@ class World:
 
 
 @pytest.fixture
-def world(database: Database, path: Path) -> World:
-    return World(database, path)
+def world(database: Database) -> World:
+    return World(database)
 
 
 def test_an_empty_file_has_all_metrics(world: World) -> None:
-    found, path = world.read(), world.path
+    found, path = world.read(), world.database.path
     assert found.pop("vumi_disk_free_bytes") > 0
     assert found.pop("vumi_file_size_bytes") == path.stat().st_size
     assert found.pop("vumi_wal_size_bytes") == path.with_name(f"{path.name}-wal").stat().st_size
@@ -110,44 +112,35 @@ def test_the_lag_of_folds_is_that_of_the_oldest_marker_until_it_is_folded(
         return world.read()["vumi_fold_lag_seconds"]
 
     database, now = world.database, int(NOON)
-    log, _ = ChangeLog(database, FOLDS), ChangeLog(database, "a consumer that keeps all changes")
-    table.put_all([{"PK": "USER#a", "SK": "VIEW#1", "ttl": now - 900}])
+    fold, _ = (
+        ChangeDelivery(database, name, lambda changes: changes[1:])
+        for name in (FOLDS, "a consumer that keeps all changes")
+    )
+    table.put_all([{"PK": "another", "SK": "item", "ttl": now - 900}])
     marker(table, "not-due", now + 5)
     assert lag() == 0
     marker(table, "b", now - 50)
     marker(table, "a", now - 70)
     assert lag() == 70
-    database.write(
-        lambda connection: remove_expired(
-            connection, NOON, 9, lambda key: key.sk == keys.WINDOW, lambda _: True
-        )
-    )
+    Expiry(database, world.queue("views"), world.clock, lambda: None).step()
     assert lag() == 70
-    for change, left in zip(log.read(9), (50, 0), strict=True):
-        log.checkpoint(change.sequence)
+    for left in (50, 0):
+        fold.step()
         assert lag() == left
 
 
-def test_the_queries_use_indexes_alone(world: World) -> None:
+def test_the_queries_use_indexes_alone(path: Path) -> None:
     """A scan of all items or messages would slow visitors."""
     statements: list[str] = []
-    reader_of = world.database.read
 
     class Watched(Database):
-        def __init__(self) -> None:
-            pass
+        def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+            plan = super().read(f"EXPLAIN QUERY PLAN {sql}", arguments)
+            statements.extend(str(row[-1]) for row in plan)
+            return super().read(sql, arguments)
 
-        is_corrupt = False
-
-        def read(self, sql: str, arguments: object = ()) -> list[tuple[object, ...]]:
-            statements.extend(
-                str(row[-1])
-                for row in reader_of(f"EXPLAIN QUERY PLAN {sql}", arguments)  # type: ignore[arg-type]
-            )
-            return reader_of(sql, arguments)  # type: ignore[arg-type]
-
-    world.database = Watched()
-    world.read()
+    with closing(Watched(path)) as database:
+        World(database).read()
     scans = [line for line in statements if line.startswith("SCAN")]
     assert [line for line in scans if "messages" in line] == [
         "SCAN messages USING COVERING INDEX deliverable"
@@ -171,4 +164,4 @@ def test_a_file_that_was_found_corrupt_is_not_up(path: Path) -> None:
         is_corrupt = True
 
     with closing(Broken(path)) as database:
-        assert World(database, path).read()["vumi_storage_up"] == 0
+        assert World(database).read()["vumi_storage_up"] == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.limits import Action
+from chalicelib.resources import Action
 from vumi.server.client_limits import (
     MAX_CLIENTS,
     MAX_REFUSAL_DELAY_SECONDS,

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from chalicelib.http.messages import Request, Response
-from chalicelib.limits import Action, NoLimits
+from chalicelib.resources import Action, NoLimits
 from tests import event_loop
 from vumi.server.common_commits import CommonCommits
 from vumi.server.crowds import NEW_IDS, CrowdLimits, Crowds

@@ -226,22 +226,11 @@ CHUNKED = CLOSE + "Transfer-Encoding: chunked\r\n"
         (b"GET / HTTP/1.1\r\nHost : h\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nHost: h\r\nA: a\r\n b\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", b"400"),
-        (get("/", CLOSE + "Host: h\r\n"), b"400"),
         (b"CONNECT h:80 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"400"),
-        (b"OPTIONS * HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"400"),
         (get("//x/api/v1/events", CLOSE), b"400"),
-        (get("http://[", CLOSE), b"400"),
-        (get("/\u00fc", CLOSE), b"400"),
         (get("/", "Content-Length: 1\r\nContent-Length: 2\r\n"), b"400"),
-        (get("/", "Content-Length: +1\r\n"), b"400"),
-        (get("/", "Content-Length: 1, 1\r\n"), b"400"),
-        (get("/", f"{CLOSE}Content-Length: {'9' * 5_000}\r\n"), b"400"),
         (get("/", f"{CLOSE}Content-Length: {'0' * 5_000}\r\n"), b"400"),
         (get("/", CHUNKED) + b"1\r\na\r\n0\r\n\r\n", b"400"),
-        (get("/", CHUNKED + "Content-Length: 3\r\n") + b"1\r\na\r\n0\r\n\r\n", b"400"),
-        (get("/", "Content-Length: 3\r\n" + CHUNKED) + b"1\r\na\r\n0\r\n\r\n", b"400"),
-        (get("/", CHUNKED) + b"-5\r\na\r\n0\r\n\r\n", b"400"),
-        (get("/", CHUNKED) + b"\r\n0\r\n\r\n", b"400"),
         (get("/", f"{CLOSE}A: {' ' * 2 * MAX_HEAD_BYTES}a\r\n"), b"431"),
         (get("/", "".join(f"A{place}: a\r\n" for place in range(200))), b"431"),
         (get("/" + "a" * 8_000, CLOSE), b"200"),
@@ -252,6 +241,7 @@ CHUNKED = CLOSE + "Transfer-Encoding: chunked\r\n"
 def test_a_malformed_request_is_refused(
     server: WebServer, request_: bytes, status: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """`test_framing.py` has the rules of vu-mi; the parser refuses some requests before them."""
     assert answer_of(server, request_).split()[1] == status
     assert not caplog.records
 

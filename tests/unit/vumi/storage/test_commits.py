@@ -205,15 +205,5 @@ def test_a_rolled_back_transaction_is_never_written_on_or_acknowledged(
     assert bench.committed() == []
 
 
-def test_a_full_disk_fails_only_the_job_that_needs_the_room(bench: Bench) -> None:
-    bench.fill_disk()
-
-    with pytest.raises(sqlite3.OperationalError, match="full"):
-        bench.writer.run(insert("b", BIG))
-
-    assert bench.writer.run(insert("c")) == "c"
-    assert bench.committed() == ["c"]
-
-
 def test_no_cursor_leaves_the_lock(bench: Bench) -> None:
     assert bench.writer.run(lambda connection: connection.execute("SELECT 1")) is None

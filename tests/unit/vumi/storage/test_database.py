@@ -127,6 +127,13 @@ def test_a_locked_file_is_unavailable_and_works_once_it_is_free(
     assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s"}
 
 
+def failure(code: int) -> sqlite3.Error:
+    error = sqlite3.OperationalError("as SQLite says")
+    if code:
+        error.sqlite_errorcode = code
+    return error
+
+
 @pytest.mark.parametrize(
     ("code", "raised"),
     [
@@ -149,10 +156,7 @@ def test_temporary_errors_are_unavailable_and_all_others_are_refused(
     database: Database, code: int, raised: type[StorageError]
 ) -> None:
     def job(_: sqlite3.Connection) -> None:
-        error = sqlite3.OperationalError("as SQLite says")
-        if code:
-            error.sqlite_errorcode = code
-        raise error
+        raise failure(code)
 
     with pytest.raises(StorageError, match="SQLite: as SQLite says") as failed:
         database.write(job)
@@ -164,12 +168,10 @@ def test_a_corrupt_file_is_still_read_but_no_longer_written(
 ) -> None:
     """If a reader finds the corruption, the writers stop too. The log says so once."""
     table.put_all([{"PK": "p", "SK": "s"}])
-    broken = sqlite3.DatabaseError("as SQLite says")
-    broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
 
     def job(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM items")
-        raise broken
+        raise failure(sqlite3.SQLITE_CORRUPT_INDEX)
 
     with pytest.raises(CorruptFileError, match="as SQLite says; docs/backups"):
         database.write(job)
@@ -196,20 +198,17 @@ def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
 ) -> None:
     """The job ignores the error, but its other writes are not committed either."""
 
+    def fail(_: sqlite3.Connection) -> None:
+        raise failure(sqlite3.SQLITE_CORRUPT)
+
     def work() -> None:
         table.put_all([{"PK": "p", "SK": "s"}])
         with suppress(StorageError):
-            database.write(fail_corrupt)
+            database.write(fail)
 
     with pytest.raises(CorruptFileError):
         database.in_one_commit(work)
     assert table.get(Key("p", "s")) is None
-
-
-def fail_corrupt(_: sqlite3.Connection) -> None:
-    error = sqlite3.DatabaseError("as SQLite says")
-    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    raise error
 
 
 def test_a_new_file_is_complete_or_missing(path: Path) -> None:
@@ -280,22 +279,6 @@ def test_in_one_commit_only_a_transaction_of_several_writes_needs_a_savepoint(
 
     assert [item["SK"] for item in table.query("p", limit=10)] == ["b", "c", "d", "e"]
     assert statements.count("SAVEPOINT nested") == 1
-
-
-def test_after_in_one_commit_each_write_has_its_own_commit_again(
-    database: Database, table: SqliteTable, statements: list[str]
-) -> None:
-    def work() -> None:
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        database.in_one_commit(work)
-    statements.clear()
-    table.put_all([{"PK": "p", "SK": "a"}])
-    table.put_all([{"PK": "p", "SK": "b"}])
-
-    assert statements.count("COMMIT") == 2
-    assert table.count("p", limit=10) == 2
 
 
 def test_each_commits_a_hundred_parts_together(

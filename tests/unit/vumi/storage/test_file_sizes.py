@@ -13,10 +13,10 @@ from vumi.storage.file_sizes import (
     KEPT_DAYS,
     SAMPLE_SECONDS,
     VACUUM_PAGES,
-    FileSizes,
-    Vacuum,
     measure,
     read_sizes,
+    sample_size,
+    vacuum,
 )
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -25,13 +25,12 @@ from vumi.workers.expiry import Expiry
 
 def test_a_day_has_the_last_sample_of_it(database: Database) -> None:
     clock = Clock(NOON)
-    sizes = FileSizes(database, clock)
-    assert sizes.step() == SAMPLE_SECONDS
+    assert sample_size(database, clock) == SAMPLE_SECONDS
     database.write(lambda connection: connection.execute("UPDATE file_sizes SET bytes = 1"))
     clock.now += 3_600
-    sizes.step()
-    [sample] = read_sizes(database.read, 10)
-    assert (sample.day, sample.size > 1) == ("2026-03-14", True)
+    sample_size(database, clock)
+    [(day, size)] = read_sizes(database.read, 10)
+    assert (day, size > 1) == ("2026-03-14", True)
 
 
 def test_the_size_includes_the_wal(database: Database) -> None:
@@ -42,18 +41,15 @@ def test_the_size_includes_the_wal(database: Database) -> None:
 def test_the_latest_days_are_read_the_oldest_first(database: Database) -> None:
     clock = Clock(NOON)
     for _ in range(3):
-        FileSizes(database, clock).step()
+        sample_size(database, clock)
         clock.now += DAY
-    days = [sample.day for sample in read_sizes(database.read, 2)]
+    days = [day for day, _ in read_sizes(database.read, 2)]
     assert days == ["2026-03-15", "2026-03-16"]
 
 
 def test_days_are_forgotten_after_more_than_a_year(database: Database) -> None:
-    clock = Clock(NOON)
-    sizes = FileSizes(database, clock)
     for later in (0, KEPT_DAYS * DAY, (KEPT_DAYS + 1) * DAY):
-        clock.now = NOON + later
-        sizes.step()
+        sample_size(database, Clock(NOON + later))
     assert len(read_sizes(database.read, 10)) == 2
 
 
@@ -76,8 +72,7 @@ def test_the_file_shrinks_in_small_steps_after_its_views_expired(
             for place in range(9)
         ]
     )
-    vacuum = Vacuum(database)
-    assert vacuum.step() == IDLE_SECONDS
+    assert vacuum(database) == IDLE_SECONDS
     _, most = pages(database)
 
     clock.now += 1
@@ -88,9 +83,9 @@ def test_the_file_shrinks_in_small_steps_after_its_views_expired(
     assert all_pages == most
     assert free > FREE_PAGES
 
-    assert vacuum.step() < IDLE_SECONDS
+    assert vacuum(database) < IDLE_SECONDS
     assert pages(database) == (free - VACUUM_PAGES, most - VACUUM_PAGES)
-    while vacuum.step() < IDLE_SECONDS:
+    while vacuum(database) < IDLE_SECONDS:
         pass
     assert pages(database)[0] <= FREE_PAGES
     database.write(lambda connection: connection.execute("UPDATE clock SET highest = 1"))

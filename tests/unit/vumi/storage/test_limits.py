@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.counting import bans
 from chalicelib.counting.bans import Ban
-from chalicelib.limits import Room
+from chalicelib.resources import Room
 from simulation.clocks import Clock
 from simulation.logs import logged_events
 from simulation.views import put_summary

@@ -23,7 +23,7 @@ from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import Database
-from vumi.storage.pruning import STEP_BADGES, Pruning, Unseen, UnseenBadge
+from vumi.storage.pruning import STEP_BADGES, Pruning, UnseenBadge
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.workers.views import CommitBuffer, ViewWorker
@@ -50,7 +50,7 @@ def put_old(table: SqliteTable, badge_id: str = OLD, **other: Any) -> None:
 
 def make(database: Database) -> Pruning:
     queue = SqliteQueue(database, VIEWS_QUEUE, lambda: NOON)
-    return Pruning(database, queue, Unseen(NOON - 180 * DAY, below=10))
+    return Pruning(database, queue, NOON - 180 * DAY, below=10)
 
 
 def run(pruning: Pruning) -> list[UnseenBadge]:
@@ -134,10 +134,8 @@ def test_steps_are_small_and_leave_time_for_others(database: Database, table: Sq
 def test_a_view_during_a_step_begins_a_new_badge(path: Path) -> None:
     """It waits for the step, so its visitor does not see a number that falls."""
     served, pruned = Database(path), Database(path)
-    table, buffer = (
-        SqliteTable(served),
-        CommitBuffer(SqliteQueue(served, VIEWS_QUEUE, lambda: NOON)),
-    )
+    table = SqliteTable(served)
+    buffer = CommitBuffer(SqliteQueue(served, VIEWS_QUEUE, lambda: NOON))
     worker = ViewWorker(buffer, standalone(served, buffer, lambda: NOON, Settings()))
     answers: list[int] = []
     put_old(table)

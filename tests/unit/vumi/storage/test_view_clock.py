@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
 from chalicelib.counting.view import View
-from chalicelib.settings import Settings
 from chalicelib.ulids import new_ulid
-from simulation.clocks import Clock
-from simulation.standalone import standalone
+from simulation.clocks import NOON, Clock
+from simulation.views import DAY
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.views import CommitBuffer, ViewWorker
-
-NOON = 1_800_000_000.0
-"""A mark of windows of 300 s."""
-DAY = 86_400
-
-
-def queue_of(database: Database, clock: Clock) -> SqliteQueue:
-    return SqliteQueue(database, VIEWS_QUEUE, clock)
 
 
 def view_clock_of(database: Database, clock: Clock) -> ViewClock:
-    return ViewClock(database, queue_of(database, clock), clock)
+    return ViewClock(database, SqliteQueue(database, VIEWS_QUEUE, clock), clock)
 
 
 def test_it_follows_the_clock_of_the_machine_but_never_goes_back(database: Database) -> None:
@@ -70,24 +56,6 @@ def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
     with pytest.raises(InterruptedError):
         database.in_one_commit(fail)
     assert view_clock_of(database, Clock(0.0))() == 0.0
-
-
-def test_a_time_that_a_worker_reads_late_is_kept_by_it(database: Database) -> None:
-    """The clock jumps between two readings of one commit."""
-    clock = Clock(NOON)
-    resources = standalone(database, CommitBuffer(queue_of(database, clock)), clock, Settings())
-
-    def jump(_: object, parts: Iterable[object], /) -> list[Any]:
-        clock.now += DAY
-        resources.view_clock()
-        return [0 for _ in parts]
-
-    late = ViewWorker(
-        CommitBuffer(queue_of(database, clock)), replace(resources, map_parallel=jump)
-    )
-    body = View("a", new_ulid(int(NOON * 1000)), fold=True).to_message()
-    assert late.store_messages({1: body}) == []
-    assert view_clock_of(database, Clock(NOON))() == clock.now
 
 
 def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:

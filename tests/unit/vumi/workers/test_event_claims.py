@@ -44,9 +44,7 @@ def test_a_message_of_a_running_delivery_waits(world: World) -> None:
     assert world.delivery_queue.next_visible() == world.now + LEASE_SECONDS
 
 
-def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
-    world: World,
-) -> None:
+def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(world: World) -> None:
     world.accept("e", FAST)
     worker = attempted(world)
     world.now += 3_600.0
@@ -86,14 +84,8 @@ def test_a_claim_that_is_repeated_in_a_commit_is_delivered(world: World) -> None
 
 @pytest.mark.parametrize("then", ["a jump of the clock", "a new process", "its cancel"])
 def test_a_claim_holds_with_any_clock_until_its_process_ends(world: World, then: str) -> None:
-    killed = EventDelivery(
-        world.table,
-        world.delivery_queue,
-        lambda _: DeliveryResult(),
-        ProcessClaims(),
-        world.clock,
-        (),
-    )
+    queue, claims = world.delivery_queue, ProcessClaims()
+    killed = EventDelivery(world.table, queue, lambda _: DeliveryResult(), claims, world.clock, ())
     world.accept("e", FAST)
     claimed = killed.claim("e")
     assert claimed is not None

@@ -6,9 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +23,11 @@ from simulation.logs import counting_metrics
 from simulation.queues import FakeQueue
 from simulation.resources import MISSING, GivenResources
 from simulation.scheduled_events import AT
-from vumi.storage.database import FILE, Database
+from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.workers.events import (
-    EventWorker,
-    ProcessClaims,
-)
-from vumi.workers.messages import IDLE_SECONDS
+from vumi.workers.deliveries import IDLE_SECONDS
+from vumi.workers.events import EventWorker, ProcessClaims
 
 PATIENCE = 30.0
 VISIBILITY = 90.0
@@ -122,25 +117,19 @@ class World(GivenResources):
         return True
 
 
-SLOW, FAST, LOG = (
-    Target(TargetKind.QUEUE, "slow"),
-    Target(TargetKind.QUEUE, "fast"),
-    Target(TargetKind.LOG),
-)
+SLOW, FAST = (Target(TargetKind.QUEUE, name) for name in ("slow", "fast"))
+LOG = Target(TargetKind.LOG)
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with closing(Database(tmp_path / FILE)) as database:
-        queue = SqliteQueue(database, "deliveries", lambda: made.now, visibility_timeout=VISIBILITY)
-        made = World(
-            table=SqliteTable(database), delivery_queue=queue, map_parallel=database.map_in_commits
-        )
-        yield made
-        made.slow.is_open.set()
-        for one in made.workers:
-            one.stop()
-        assert made.claims.held == set(), "nothing is delivered any more"
+def world(database: Database, table: SqliteTable) -> Iterator[World]:
+    queue = SqliteQueue(database, "deliveries", lambda: made.now, visibility_timeout=VISIBILITY)
+    made = World(table=table, delivery_queue=queue, map_parallel=database.map_in_commits)
+    yield made
+    made.slow.is_open.set()
+    for one in made.workers:
+        one.stop()
+    assert made.claims.held == set(), "nothing is delivered any more"
 
 
 def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:

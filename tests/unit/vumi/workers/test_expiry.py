@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,13 +10,14 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import marker_item
-from chalicelib.storage.items import Key, key_of
+from chalicelib.storage.items import Item, Key, key_of
+from chalicelib.storage.writes import Update
 from chalicelib.ulids import new_ulid
 from simulation.clocks import Clock
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import ChangeLog
 from vumi.storage.table import SqliteTable
+from vumi.workers.deliveries import Change, ChangeDelivery
 from vumi.workers.expiry import BATCH_REMOVALS, EXPIRY_SECONDS, Expiry
 
 START = 1_000_000.0
@@ -32,7 +33,6 @@ class Life:
     removals: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.log = ChangeLog(self.database, "reader")
         self.queue = SqliteQueue(self.database, "views", self.clock)
         self.expiry = self.expiry_of(lambda: self.removals.append(self.clock.now))
 
@@ -58,7 +58,7 @@ class Life:
 
     @property
     def changes(self) -> list[Key]:
-        return [key_of(change.item) for change in self.log.read(10)]
+        return [Key(*row) for row in self.database.read("SELECT pk, sk FROM changes")]
 
 
 @pytest.fixture
@@ -70,10 +70,51 @@ def test_expiry_removes_expired_items_and_reports_it(life: Life) -> None:
     life.table.put_all([{"PK": "p", "SK": "s", "ttl": int(START)}])
     assert life.expiry.step() == EXPIRY_SECONDS
     assert life.removals == []
-    life.clock.now += 1
+    life.clock.now += 0.5
     assert [life.expiry.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]  # there may be more
     assert not life.there(Key("p", "s"))
-    assert life.removals == [START + 1]
+    assert life.removals == [START + 0.5]
+
+
+def test_the_latest_time_to_live_counts(life: Life) -> None:
+    now = int(START)
+    for ttl in (now - 1, now + 1):
+        life.table.put_all([{"PK": "p", "SK": "put again", "ttl": ttl}])
+    for name, ttl in (("shortened", now + 1), ("kept", now - 1), ("due", now)):
+        life.table.put_all([{"PK": "p", "SK": name, "ttl": ttl}])
+    life.table.write(
+        Update(Key("p", "shortened"), values={"ttl": now - 1}),
+        Update(Key("p", "kept"), remove=("ttl",)),
+    )
+    life.expiry.step()
+    assert [item["SK"] for item in life.table.query("p", limit=9)] == ["due", "kept", "put again"]
+
+
+def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(life: Life) -> None:
+    items: list[Item] = [{"PK": "p", "SK": str(ttl), "ttl": ttl} for ttl in (2**63 - 1, 2**63)]
+    life.table.put_all(items)
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.table.query("p", limit=9) == items
+
+
+def test_the_oldest_are_removed_first_and_their_changes_have_the_whole_items(life: Life) -> None:
+    """They expired 3, 2, 1 and 1 seconds ago."""
+    places = (("p", "b", 1), ("p", "c", 3), ("p", "a", 1), ("q", "d", 2))
+    items: list[Item] = [
+        {"PK": pk, "SK": f"TX#{name}", "ttl": int(START) - ago, "map": {"l": [1, "ü"]}}
+        for pk, name, ago in places
+    ]
+    life.table.put_all(items)
+    life.expiry.step()
+    changes: list[Change] = []
+
+    def take(taken: Sequence[Change]) -> list[Change]:
+        changes.extend(taken)
+        return []
+
+    ChangeDelivery(life.database, "reader", take).step()
+    expected = [items[place] for place in (1, 3, 2, 0)]
+    assert changes == [Change(number, START, item) for number, item in enumerate(expected, 1)]
 
 
 @pytest.mark.parametrize("queue", ["views", "views-dead-letters"])
@@ -104,20 +145,12 @@ def test_expiry_reports_a_removal_only_after_its_commit(life: Life) -> None:
     assert read == [key_of(marker)]
 
 
-def test_expiry_removes_a_folded_view_an_hour_after_it_was_taken(life: Life) -> None:
-    view = life.view()
-    life.fold("badge", START + 300)
-    life.clock.now += 3_600
-    assert (life.expiry.step(), life.there(view)) == (EXPIRY_SECONDS, True)
-    life.clock.now += 1
-    assert (life.expiry.step(), life.there(view)) == (0.0, False)
-    assert life.changes == []
-
-
 def test_expiry_holds_a_view_until_the_watermark_of_its_badge_has_passed_it(life: Life) -> None:
     view, earlier = life.view(), life.view(at=START - 0.001)
     other = life.view("other")
     life.fold("other", START)
+    life.clock.now += 3_600
+    assert (life.expiry.step(), life.there(earlier)) == (EXPIRY_SECONDS, True), "not an hour old"
     life.clock.now += 30 * 86_400
     assert [life.expiry.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
     assert [*map(life.there, (other, earlier, view))] == [False, True, True], "never folded"
@@ -147,15 +180,19 @@ def test_the_number_of_a_badge_goes_with_its_last_view(life: Life) -> None:
 
 
 def test_expiry_works_in_batches(life: Life) -> None:
-    """Of 30 badges, 10 views each are removed, and one is not yet due."""
+    """150 items are removed, and then 10 views each of 30 badges, of which one is not yet due."""
+    life.table.put_all([{"PK": "p", "SK": f"{place}", "ttl": 1} for place in range(150)])
     for badge_id in (f"badge {place}" for place in range(30)):
         life.fold(badge_id, START + 300)
         for _ in range(BATCH_REMOVALS // 10):
             life.view(badge_id)
         life.view(badge_id, START + 7_200)
     life.clock.now += 3_601
-    assert [life.expiry.step() for _ in range(4)] == [0.0, 0.0, 0.0, EXPIRY_SECONDS]
-    assert life.database.read("SELECT count(*) FROM views") == [(30,)]
+    left = "SELECT (SELECT count(*) FROM items WHERE pk = 'p'), (SELECT count(*) FROM views)"
+    numbers = [(life.expiry.step(), *life.database.read(left)[0]) for _ in range(6)]
+    views = (330, 280, 180, 80, 30, 30)
+    rests = [*[0.0] * 5, EXPIRY_SECONDS]
+    assert numbers == [*zip(rests, (50, 0, 0, 0, 0, 0), views, strict=True)]
 
 
 @pytest.mark.parametrize(

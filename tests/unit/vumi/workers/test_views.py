@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from chalicelib.counting import keys
+from chalicelib.counting import badge_count, keys
 from chalicelib.counting.view import View
-from chalicelib.counting.windows import marker_item
-from chalicelib.limits import Room
+from chalicelib.counting.windows import Counting, marker_item
+from chalicelib.resources import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Key
@@ -22,12 +22,21 @@ from chalicelib.units import Seconds
 from simulation.clocks import NOON, Clock
 from simulation.logs import counting_metrics, logged_events
 from simulation.standalone import standalone
-from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
+from simulation.views import (
+    AT_NOON,
+    BADGE,
+    WINDOWS,
+    put_summary,
+    put_views,
+    shown,
+    summary,
+    view,
+)
 from vumi.storage.badges import count_seen
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.removals import Change
 from vumi.storage.table import SqliteTable
+from vumi.workers.deliveries import Change
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 VISIBILITY = 30.0
@@ -176,6 +185,19 @@ def test_a_hot_view_that_can_not_be_counted_fails_the_commit(world: World) -> No
     assert world.counts == (0, 0)
 
 
+def test_a_time_that_a_worker_reads_late_is_kept_by_it(world: World) -> None:
+    """The clock jumps between two readings of one commit."""
+
+    def jump(_: object, parts: Iterable[object], /) -> list[Any]:
+        world.clock.now += 86_400
+        world.resources.view_clock()
+        return [0 for _ in parts]
+
+    world.resources = replace(world.resources, map_parallel=jump)
+    assert world.worker.store_messages({1: YOUNG._replace(fold=True).to_message()}) == []
+    assert world.read("SELECT highest FROM clock") == [world.clock.now]
+
+
 @pytest.mark.parametrize("later", [VISIBILITY, OLD], ids=["young", "old"])
 def test_views_that_were_stored_in_part_are_counted_once(world: World, later: Seconds) -> None:
     """They are stored without a savepoint, and all of them become messages."""
@@ -240,3 +262,25 @@ def test_the_changes_of_badges_that_can_not_be_folded_are_delivered_again(world:
     changes = [marker(1), marker(2, "hubot"), marker(3)]
     assert world.worker.fold(changes) == [changes[0], changes[2]]
     assert world.table.get(Key(keys.partition("hubot"), keys.SUMMARY)) is not None
+
+
+class FullQueue:
+    """A queue that takes no view."""
+
+    def send(self, *_: View) -> None:
+        raise UnavailableError("full")
+
+
+def test_views_of_one_request_that_the_queue_refuses_are_all_stored_or_none(world: World) -> None:
+    put_summary(world.table, "broken", count="no number")
+    views = [YOUNG, view(badge_id="broken", hot=True)]
+
+    def take(views: Sequence[View]) -> None:
+        counting = Counting(world.table, WINDOWS, world.clock, world.database.map_in_commits)
+        badge_count.take(views, FullQueue(), lambda: counting)
+
+    with pytest.raises(TypeError):
+        take(views)
+    assert shown(world.table) == 0
+    take([YOUNG, view(place=1)])
+    assert shown(world.table) == 2

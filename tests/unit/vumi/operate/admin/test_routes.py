@@ -30,7 +30,7 @@ from vumi.operate.admin.overview_file import Made, Overview
 from vumi.operate.admin.routes import FAILED_EVENTS, Admin
 from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database
-from vumi.storage.file_sizes import FileSizes
+from vumi.storage.file_sizes import sample_size
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import SqliteTable
 
@@ -113,7 +113,7 @@ def test_the_data_has_the_version_the_uptime_the_sizes_and_the_queues(
 ) -> None:
     for name in ("orders", f"views{DEAD_LETTERS}", f"views{DEAD_LETTERS}", "views"):
         SqliteQueue(database, name, lambda: NOON).send("{}")
-    FileSizes(database, clock).step()
+    sample_size(database, clock)
     clock.now += 90
     body = get().body
     started, now = "2026-03-14T12:00:00.000Z", "2026-03-14T12:01:30.000Z"

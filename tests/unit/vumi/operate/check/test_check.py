@@ -29,9 +29,9 @@ from vumi.storage.database import FILE, Database
 from vumi.storage.file_format import VERSION
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.read_only import SHM, WAL, beside, open_without_locks
-from vumi.storage.removals import ChangeLog
 from vumi.storage.table import SqliteTable
 from vumi.tokens import TokenStore
+from vumi.workers.deliveries import ChangeDelivery
 from vumi.workers.expiry import Expiry
 
 NOW = 1_800_000_000.0
@@ -92,7 +92,7 @@ def folder(tmp_path: Path) -> Path:
         queue = SqliteQueue(database, "vu-mi-views", lambda: NOW)
         queue.send(view("waiting").to_message())
         for consumer in ("fold_views", "archive_entries"):
-            ChangeLog(database, consumer)
+            ChangeDelivery(database, consumer, lambda _: ())
         event = Event("launch", 1, 1, Target(TargetKind.LOG), '"ho"', "d")
         key = keys.day("a/b", "2027-01-14")
         day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}

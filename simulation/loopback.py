@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler
 from threading import Thread
 from typing import TypeAlias
 
@@ -57,7 +58,7 @@ def answering(respond: Callable[[SilentHandler], Answer]) -> Iterator[str]:
 
 @contextmanager
 def serving(
-    handler: Callable[..., BaseHTTPRequestHandler],
+    handler: Callable[..., BaseRequestHandler],
     tls: ssl.SSLContext | None = None,
     before_end: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:

@@ -1,4 +1,7 @@
-"""The builder at `/`, on which users choose a badge and copy its line, and the logos it offers."""
+"""The routes of the service: the builder at `/`, its logos, the script of web pages, the health.
+
+On the builder, users choose a badge and copy its line.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -16,8 +20,11 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, public_read
 from chalicelib.lazy import lazy
 from chalicelib.settings import Feature
+from chalicelib.storage.items import Key
 
 if TYPE_CHECKING:
+    import hashlib
+
     from chalicelib.badges import logos, svg
     from chalicelib.history import buckets, chart, history
     from chalicelib.http import page
@@ -26,6 +33,7 @@ else:
     logos, svg = lazy("chalicelib.badges.logos"), lazy("chalicelib.badges.svg")
     buckets, chart = lazy("chalicelib.history.buckets"), lazy("chalicelib.history.chart")
     history, page = lazy("chalicelib.history.history"), lazy("chalicelib.http.page")
+    hashlib = lazy("hashlib")
 
 DAYS = (3, 5, 4, 6, 9, 7, 6, 8, 12, 10, 9, 8, 11, 15, 13, 10, 12, 14, 19, 16, 13, 15, 17, 22, 19)
 BADGES = {
@@ -38,6 +46,11 @@ BADGES = {
 EXAMPLE = re.compile(r'"example:([a-z-]+)"')
 OF_EVENTS = re.compile(r"<!-- events -->.*?<!-- /events -->", re.DOTALL)
 LOGOS_SECONDS = 86_400
+SCRIPT = Path(__file__).with_name("count.js")
+SCRIPT_SECONDS = 3_600
+COMMENT = re.compile(r"(^| )// .*$", re.MULTILINE)
+PROBE = Key("HEALTH", "HEALTH")
+"""An item that never exists: reading it shows that the table answers."""
 
 
 def get_page(_: Request, resources: Resources) -> Response:
@@ -66,9 +79,7 @@ def _draw(name: str) -> str:
 
 def _draw_chart() -> str:
     first = datetime(2026, 1, 1, tzinfo=UTC)
-    days = tuple(
-        history.Bucket(first + timedelta(place), views) for place, views in enumerate(DAYS)
-    )
+    days = tuple(history.Bucket(first + timedelta(at), views) for at, views in enumerate(DAYS))
     month = history.History(buckets.Interval.DAY, len(days), first.date(), days, is_current=False)
     return chart.draw(month, chart.Look(320, 110))
 
@@ -78,7 +89,36 @@ def _logos() -> bytes:
     return json.dumps(logos.paths(), separators=(",", ":")).encode()
 
 
+def get_count_script(request: Request, _: Resources) -> Response:
+    """Return the script of web pages, or 304 to a browser that has it."""
+    script, tag = _load_script()
+    headers = {"Cache-Control": f"public, max-age={SCRIPT_SECONDS}", "ETag": tag}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(304, headers)
+    kind = {"Content-Type": "text/javascript;charset=utf-8", **responses.NOSNIFF}
+    return Response(200, {**kind, **headers}, script)
+
+
+@cache
+def _load_script() -> tuple[bytes, str]:
+    """Read the script without comments and indentation, and make its tag.
+
+    The tag is a weak one, because some servers compress the script.
+    """
+    text = COMMENT.sub("", SCRIPT.read_text(encoding="utf-8"))
+    script = "\n".join(filter(None, map(str.strip, text.splitlines()))).encode()
+    return script, f'W/"{hashlib.sha256(script).hexdigest()[:16]}"'
+
+
+def get_health(_: Request, resources: Resources) -> Response:
+    """Return 200 while the table answers, 503 while it does not."""
+    resources.table.get(PROBE)
+    return responses.json({"status": "ok"})
+
+
 ROUTES = (
+    Route("GET", "/healthz", get_health, from_any_site=True, options=ANY_OPTIONS),
     Route("GET", "/", get_page, with_head=True, options=ANY_OPTIONS),
     public_read("/logos.json", get_logos, options=ANY_OPTIONS),
+    public_read("/count.js", get_count_script, options=ANY_OPTIONS),
 )
