@@ -80,9 +80,6 @@ class MemoryInstallation:
             if name >= first_name(since) and not name.startswith(MALFORMED):
                 yield ArchivedObject(name, partial(BytesIO, body))
 
-    def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  there are none
-        return iter(())
-
     def viewed_ids(self) -> Iterator[str]:
         views = (item for item in self.items() if text(item, "SK").startswith(keys.VIEW))
         return (text(item, "PK").removeprefix(keys.PARTITION) for item in views)

@@ -82,7 +82,6 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
 def _read_older(installation: Installation, wallet: Item) -> Iterator[Item]:
     """Yield the entries of a wallet that have left the table, some of them more than once."""
     wallet_id = text(wallet, "PK").removeprefix(PARTITION)
-    yield from installation.removed_entries(wallet_id)
     objects = installation.archived(first_day(wallet))
     found = chain.from_iterable(one.entries(wallet_id) for one in objects)
     yield from (entry.item for entry in found if entry.wallet_id == wallet_id)

@@ -166,12 +166,10 @@ class Installation(Protocol):
         """
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
-        """Yield the objects of the archive with entries of a day (UTC) and later."""
+        """Yield the objects of the archive with entries of a day (UTC) and later.
 
-    def removed_entries(self, wallet_id: str) -> Iterator[Item]:
-        """Yield entries of a wallet that are neither in the table nor yet in the archive.
-
-        Only the file has them; on a stack they are in the stream, for some minutes.
+        Those of the file begin with one for each entry that has left the table and waits to be
+        archived. On a stack, such entries are in the stream, for some minutes.
         """
 
     def viewed_ids(self) -> Iterator[str]:

@@ -72,14 +72,14 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A service: its address, the path of a page's count, and the form of the response.
+    """A service: its address, the path of a count by a name of `QUOTED`, and the response's form.
 
     `counts` says that the service counts a view for each reading. A counter of web pages has the
     form of a site's count too, in `parse_site`; `with_referer` names the page in this header.
     """
 
     address: str
-    path: Callable[[str], str]
+    path: str
     parse: Callable[[bytes], int]
     counts: bool = False
     parse_site: Callable[[bytes], int] | None = None
@@ -99,7 +99,8 @@ def read(client: Client, service: str, page: str, address: str = "") -> int:
     Raises `NotReadError`.
     """
     counter = COUNTERS[service]
-    url = (address or counter.address).rstrip("/") + counter.path(page)
+    path = counter.path.format(**{name: quoted(page) for name, quoted in QUOTED.items()})
+    url = (address or counter.address).rstrip("/") + path
     parse = (not WebPage.of(page).path and counter.parse_site) or counter.parse
     referer = {"Referer": WebPage.of(page).url} if counter.with_referer else {}
     failed = f"{service} has not given the count of {page}"
@@ -186,58 +187,39 @@ def _shown(value: object) -> str:
     return repr(value)[:SHOWN]
 
 
-def _whole(page: str) -> str:
-    return quote(page, safe="")
-
-
-def _segments(page: str) -> str:
-    return quote(page, safe="/")
-
-
 CALLBACK = "BusuanziCallback_1"
 """A name like those of busuanzi's own script."""
-
+QUOTED: Mapping[str, Callable[[str], str]] = {
+    "whole": lambda page: quote(page, safe=""),
+    "path": lambda page: quote(page, safe="/"),
+    "bare": lambda page: quote(drop_in.without_scheme(page), safe="/"),
+    "user": lambda page: quote(page.removeprefix("@"), safe=""),
+    "url": lambda page: quote(WebPage.of(page).url, safe=""),
+}
+"""The forms of a page in the path of a service."""
 COUNTERS: Mapping[str, Counter] = {
     "komarev": Counter(
-        "https://komarev.com",
-        lambda page: f"/ghpvc/?username={_whole(page)}&label={LABEL}",
-        parse_badge,
+        "https://komarev.com", f"/ghpvc/?username={{whole}}&label={LABEL}", parse_badge
     ),
-    "hits.sh": Counter(
-        "https://hits.sh",
-        lambda page: f"/api/urns/{_segments(drop_in.without_scheme(page))}",
-        json_field("total"),
-    ),
-    "dwyl": Counter(
-        "https://hits.dwyl.com",
-        lambda page: f"/{_segments(page)}.json",
-        json_field("message"),
-        counts=True,
-    ),
+    "hits.sh": Counter("https://hits.sh", "/api/urns/{bare}", json_field("total")),
+    "dwyl": Counter("https://hits.dwyl.com", "/{path}.json", json_field("message"), counts=True),
     "visitor-badge": Counter(
         "https://visitor-badge.laobi.icu",
-        lambda page: f"/badge?page_id={_whole(page)}&left_text={LABEL}&query_only=true",
+        f"/badge?page_id={{whole}}&left_text={LABEL}&query_only=true",
         parse_badge,
     ),
     "moe-counter": Counter(
-        "https://count.getloli.com",
-        lambda page: f"/record/@{_whole(page.removeprefix('@'))}",
-        json_field("num"),
-        counts=True,
+        "https://count.getloli.com", "/record/@{user}", json_field("num"), counts=True
     ),
     "hit-counter": Counter(
-        "https://hitcounter.pythonanywhere.com",
-        lambda page: f"/nocount?url={_whole(page)}",
-        parse_text,
+        "https://hitcounter.pythonanywhere.com", "/nocount?url={whole}", parse_text
     ),
     "hitscounter": Counter(
-        "https://hitscounter.dev",
-        lambda page: f"/api/history?url={_whole(page)}",
-        json_field("total_hits"),
+        "https://hitscounter.dev", "/api/history?url={whole}", json_field("total_hits")
     ),
     "busuanzi": Counter(
         "https://busuanzi.ibruce.info",
-        lambda _: f"/busuanzi?jsonpCallback={CALLBACK}",
+        f"/busuanzi?jsonpCallback={CALLBACK}",
         json_field("page_pv", callback=CALLBACK),
         counts=True,
         parse_site=json_field("site_pv", callback=CALLBACK),
@@ -245,7 +227,7 @@ COUNTERS: Mapping[str, Counter] = {
     ),
     "vercount": Counter(
         "https://events.vercount.one",
-        lambda page: f"/api/v2/log?url={_whole(WebPage.of(page).url)}",
+        "/api/v2/log?url={url}",
         json_field("data", "page_pv"),
         parse_site=json_field("data", "site_pv"),
     ),

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -41,6 +41,7 @@ INDEXES = "".join(f"CREATE INDEX by_{by} ON badges ({by} DESC);" for by in By)
 """No order of many badges is sorted for a page. Badges with the same number are in their order."""
 INDEX_OF_BURSTS = "CREATE INDEX bursts ON badges (hour DESC) WHERE burst;"
 BURSTS = f"SELECT {COLUMNS} FROM badges WHERE burst ORDER BY hour DESC, rowid LIMIT ?"  # noqa: S608  fixed texts
+USUAL_LIMIT = 50
 MAX_BURSTS = 10
 """The highest bursts, which the page shows above the badges."""
 FRESH_SECONDS = 5.0
@@ -68,22 +69,12 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class BadgeQuery:
-    """A page of the badges with a text in a name, sorted by a number."""
-
-    searched: str = ""
-    by: By = By.TOTAL
-    offset: int = 0
-    limit: int = 50
-
-
-@dataclass(frozen=True, slots=True)
 class BadgePage:
-    """Some of the badges that a query finds, and the number of all of them; the highest bursts."""
+    """Some of the badges that are found, and the number of all of them; the highest bursts."""
 
     badges: list[BadgeOverview]
     found: int
-    bursts: list[BadgeOverview] = field(default_factory=list)
+    bursts: list[BadgeOverview]
 
 
 def write(
@@ -122,18 +113,20 @@ def read_made(path: Path) -> Made | None:
     return Made(at, took, Totals(badges, total, month, today, now, _to_days(days)))
 
 
-def read_page(path: Path, query: BadgeQuery) -> BadgePage:
-    """Return a page of badges; those with the same number are in the order of the file."""
-    searched = query.searched.casefold()
+def read_page(
+    path: Path, search: str = "", by: By = By.TOTAL, *, offset: int = 0, limit: int = USUAL_LIMIT
+) -> BadgePage:
+    """Return a page of the badges with a text in a name, the highest first, then in their order."""
+    searched = search.casefold()
     where = "WHERE instr(searched, ?)" if searched else "WHERE ? = ''"
     # A search reads all names: by an index, each would be a read of its own.
-    order = f"{'+' if searched else ''}{query.by} DESC, rowid"
+    order = f"{'+' if searched else ''}{by} DESC, rowid"
     with closing(_open(path)) as connection:
         bursts = connection.execute(BURSTS, (MAX_BURSTS,)).fetchall()
         [(found,)] = connection.execute(f"SELECT count(*) FROM badges {where}", (searched,))  # noqa: S608  fixed texts
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM badges {where} ORDER BY {order} LIMIT ? OFFSET ?",  # noqa: S608  fixed texts
-            (searched, query.limit, query.offset),
+            (searched, limit, offset),
         ).fetchall()
     return BadgePage([_from_row(*row) for row in rows], found, [_from_row(*row) for row in bursts])
 
@@ -222,10 +215,6 @@ class Overview:
         self.refresh(now)
         return WATCH_SECONDS if self.is_making else HOUR_SECONDS - now % HOUR_SECONDS + 60
 
-    def read(self, query: BadgeQuery) -> BadgePage:
-        """Return a page of the latest overview, which must exist."""
-        return read_page(self.path, query)
-
     def stop(self) -> None:
         """End the process that makes an overview, if there is one."""
         with self._lock:
@@ -273,7 +262,7 @@ class Overview:
             return
         hour = to_iso8601(Periods.of(made.at).hour_began)
         self._logged = {one for one in self._logged if one[1] == hour}
-        for badge in self.read(BadgeQuery(limit=1)).bursts:
+        for badge in read_page(self.path, limit=0).bursts:
             if (badge.name, hour) not in self._logged:
                 self._logged.add((badge.name, hour))
                 mean = round(badge.mean_hour, 2)

@@ -30,7 +30,7 @@ from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds, to_iso8601, to_milliseconds
 from vumi.operate.admin.overview import By, Periods
-from vumi.operate.admin.overview_file import BadgeQuery, Made, Overview
+from vumi.operate.admin.overview_file import USUAL_LIMIT, Made, Overview, read_page
 from vumi.server.common_commits import ADMIN_DATA
 from vumi.storage.database import Database
 from vumi.storage.file_sizes import measure, read_sizes
@@ -51,16 +51,13 @@ def _by(given: str) -> By:
     return By(among([*By], given))
 
 
-USUAL = BadgeQuery()
-
-
 class ListOptions(LookOptions):
     """The options of the list of badges, and of the chart above it."""
 
-    search = Field(partial(short_text, MAX_SEARCH), {}, default=USUAL.searched)
-    sort = Field(_by, {}, default=USUAL.by)
-    offset = number(range(MAX_OFFSET + 1), "", USUAL.offset)
-    limit = number(range(1, MAX_PAGE + 1), "", USUAL.limit)
+    search = Field(partial(short_text, MAX_SEARCH), {}, default="")
+    sort = Field(_by, {}, default=By.TOTAL)
+    offset = number(range(MAX_OFFSET + 1), "", 0)
+    limit = number(range(1, MAX_PAGE + 1), "", USUAL_LIMIT)
 
 
 class Admin:
@@ -114,8 +111,8 @@ class Admin:
         made = self._overview.refresh(resources.view_clock())
         if made is None:
             return responses.json({"overview": _describe(None, self._overview.failure)})
-        query = BadgeQuery(asked.search, asked.sort, asked.offset, asked.limit)
-        found = self._overview.read(query)
+        page = {"offset": asked.offset, "limit": asked.limit}
+        found = read_page(self._overview.path, asked.search, asked.sort, **page)
         return responses.json(
             {
                 "overview": _describe(made, self._overview.failure),

@@ -14,8 +14,8 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -173,7 +173,11 @@ def restore(
     """
     backup, folder = backup.resolve(), folder.resolve()
     _check_places(backup, folder)
-    with reporting(f"{backup} was not restored, and {folder} is as it was"), _hold(backup):
+    with (
+        reporting(f"{backup} was not restored, and {folder} is as it was"),
+        open_folder(backup) as opened,
+    ):
+        lock_if_possible(opened, fcntl.LOCK_SH)  # `backup --keep` must not remove it meanwhile
         if not (folder.exists() and any(folder.iterdir())):
             return _restore(backup, folder, None, on_file_copied)
         before = folder.with_name(f"{folder.name}.{datetime.fromtimestamp(now, UTC):{TIME}}")
@@ -208,14 +212,6 @@ def _check_used(backup: Path, folder: Path, before: Path, *, aside: bool) -> Non
         )
     if before.exists():
         raise ReportedError(f"{before} exists; try again a second later")
-
-
-@contextmanager
-def _hold(backup: Path) -> Iterator[None]:
-    """Keep `backup --keep` from removing a backup while it is read."""
-    with open_folder(backup) as opened:
-        lock_if_possible(opened, fcntl.LOCK_SH)
-        yield
 
 
 def _restore(

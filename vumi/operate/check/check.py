@@ -29,7 +29,6 @@ from vumi.operate.check.items import (
     FindingKind,
     Items,
     StoredItem,
-    Wallets,
     all_wrong,
     note,
     ok,
@@ -145,40 +144,41 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
     )
     if lost:
         yield wrong(f"{plural(lost, 'view')} of no badge")
-    with closing(Items(kinds=Counter({"view": count_items(connection)}))) as items:
-        yield from items.check(_read_unusual(connection, items.kinds))
+    [(count,)] = connection.execute(COUNT)
+    with closing(Items({"view": count})) as items:
+        yield from items.collect(_read_unusual(connection, items.kinds))
+        yield from items.check_badges()
+        yield from items.check_owners()
         yield from _check_change_log(connection)
         yield from _check_queues(connection)
-        yield from _check_wallets(connection, items.wallets, folder)
+        yield from _check_wallets(connection, items, folder)
 
 
 def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:
     """Yield all items except correct live views, which are counted already."""
-    for row in unusual_rows(connection):
+    for row in connection.execute(UNUSUAL):
         kinds["view"] -= 1
         yield f"{row[0]} {row[1]}", partial(decode_row, row)
 
 
-def _check_wallets(
-    connection: sqlite3.Connection, wallets: Wallets, folder: Path
-) -> Iterator[Finding]:
+def _check_wallets(connection: sqlite3.Connection, items: Items, folder: Path) -> Iterator[Finding]:
     """Compare the balances with all journals."""
-    yield from all_wrong(_add_changes(connection, wallets))
+    yield from all_wrong(_add_changes(connection, items))
     archive = folder / FOLDER
-    yield from all_wrong(wallets.add_archive(in_folder(archive)))
-    yield from wallets.check(has_archive=archive.exists())
+    yield from all_wrong(items.add_archive(in_folder(archive)))
+    yield from items.check_wallets(has_archive=archive.exists())
     if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
         yield note(f"{plural(malformed, 'malformed object')} to read in {archive / MALFORMED}")
 
 
-def _add_changes(connection: sqlite3.Connection, wallets: Wallets) -> Iterator[str]:
+def _add_changes(connection: sqlite3.Connection, items: Items) -> Iterator[str]:
     """Add entries that wait in the change log; yield a message for each malformed one."""
     rows = connection.execute("SELECT sequence, pk, sk, attributes FROM changes")
     for sequence, pk, sk, attributes in rows:
         try:
             item = decode(pk, sk, attributes)
             if sk.startswith(ENTRY.sort):
-                wallets.add(ENTRY, item)
+                items.add(ENTRY, item)
         except (WrongItemError, TypeError, ValueError) as error:
             yield f"change {sequence} ({pk} {sk}): {error}"
 
@@ -266,20 +266,14 @@ PLAIN_VIEW = (
 """Matches exactly the correct live views; a ULID has 128 bits."""
 
 
-def count_items(connection: sqlite3.Connection) -> int:
-    """Count all items."""
-    counts = "SELECT (SELECT count(*) FROM items) + (SELECT count(*) FROM views)"
-    return int(connection.execute(counts).fetchone()[0])
-
-
-def unusual_rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of all items except correct live views, in the order of their keys."""
-    columns = f"pk, sk, {', '.join(COLUMNS)}, attributes"
-    yield from connection.execute(
-        f"SELECT {columns} FROM items UNION ALL"  # noqa: S608  fixed texts
-        f" SELECT pk, sk, ttl, NULL, NULL, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views"
-        f" ON badge = number WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"
-    )
+COUNT = "SELECT (SELECT count(*) FROM items) + (SELECT count(*) FROM views)"
+"""Counts all items."""
+UNUSUAL = (
+    f"SELECT pk, sk, {', '.join(COLUMNS)}, attributes FROM items UNION ALL"  # noqa: S608  fixed texts
+    f" SELECT pk, sk, ttl, NULL, NULL, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views"
+    f" ON badge = number WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"
+)
+"""The rows of all items except correct live views, in the order of their keys."""
 
 
 def decode_row(row: tuple[Any, ...]) -> Item:

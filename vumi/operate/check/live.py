@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from chalicelib.counting import keys
+from chalicelib.counting.summary import Summary
 from chalicelib.storage.items import number, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
@@ -20,7 +22,18 @@ from chalicelib.wallets import wallet as wallets
 from vumi.errors import plural
 from vumi.journals import ArchivedObject, query_all, read_wallet
 from vumi.operate import kinds
-from vumi.operate.check.items import Badges, Finding, Items, Owners, StoredItem, all_wrong, note
+from vumi.operate.check.items import (
+    DISORDERED,
+    MISNAMED,
+    MISSING,
+    UNLISTED,
+    Finding,
+    Items,
+    StoredItem,
+    all_wrong,
+    compare_with_history,
+    note,
+)
 
 MAX_READS = 10
 """Attempts to read a badge between two of its writes."""
@@ -43,65 +56,62 @@ class LiveCheck:
         with closing(Items()) as items:
             yield from items.collect(stored)
             yield from self._check_badges(items)
-            yield from self._check_owners(items.owners)
+            yield from self._check_owners(items)
             yield from self._check_wallets(items)
 
     def _check_badges(self, items: Items) -> Iterator[Finding]:
-        for badge_id in list(items.badges.wrong):
+        for badge_id in list(items.wrong_badges):
             message = read_badge(self.table, badge_id)
             if message:
-                items.badges.wrong[badge_id] = message
+                items.wrong_badges[badge_id] = message
                 continue
-            del items.badges.wrong[badge_id]
+            del items.wrong_badges[badge_id]
             if message is None:
                 yield note(f"the badge {badge_id} changes too fast to be checked")
         yield from items.check_badges()
 
-    def _check_owners(self, owners: Owners) -> Iterator[Finding]:
-        for badge_id in owners.differing():
-            seen = owners.forget(badge_id)
+    def _check_owners(self, items: Items) -> Iterator[Finding]:
+        for badge_id, _ in list(items.find(UNLISTED)):
+            seen = items.forget_owner(badge_id)
             if owner := self.table.get(keys.owner(badge_id)):
-                owners.add(kinds.OWNER, owner)
+                items.add(kinds.OWNER, owner)
                 seen.add(text(owner, "digest"))
             for one in self.table.get_all([keys.owned(digest, badge_id) for digest in seen]):
-                owners.add(kinds.BADGE_OF_A_SECRET, one)
-        yield from owners.check()
+                items.add(kinds.BADGE_OF_A_SECRET, one)
+        yield from items.check_owners()
 
     def _check_wallets(self, items: Items) -> Iterator[Finding]:
         yield from all_wrong(self._add_archive(items))
         self._read_suspects(items)
-        differing = len(list(items.wallets.differences()))
+        differing = len(list(items.differences()))
         if differing and self.archived is not None:
             yield note(f"entries of {plural(differing, 'balance')} are on their way to the archive")
             for _ in range(PAUSES):
                 self.pause(PAUSE)
                 yield from all_wrong(self._add_archive(items))
-                if not any(items.wallets.differences()):
+                if not any(items.differences()):
                     break
-        yield from items.wallets.check(has_archive=self.archived is not None)
+        yield from items.check_wallets(has_archive=self.archived is not None)
 
     def _add_archive(self, items: Items) -> Iterator[str]:
         """Add the objects that were not read before."""
         for one in self.archived() if self.archived else ():
             if one.name not in self._read:
                 self._read.add(one.name)
-                yield from items.wallets.add_archive([one], later_too=False)
+                yield from items.add_archive([one], later_too=False)
 
     def _read_suspects(self, items: Items) -> None:
         """Read again the wallets that seem wrong, their users, and nonces that seem missing."""
-        found = items.wallets
-        suspects = chain(found.differences(), found.disordered(), found.misassigned())
+        suspects = chain(items.differences(), items.find(DISORDERED, MISNAMED, MISSING))
         for wallet_id in {wallet_id for wallet_id, _ in suspects}:
-            wallet = read_wallet(self.table, wallet_id, lambda entry: found.add(kinds.ENTRY, entry))
+            wallet = read_wallet(self.table, wallet_id, partial(items.add, kinds.ENTRY))
             if wallet is not None:
-                found.add(kinds.WALLET, wallet)
+                items.add(kinds.WALLET, wallet)
                 user = self.table.get(wallets.owner(text(wallet, "user")))
                 if user is not None:
-                    found.add(kinds.WALLET_OF_A_USER, user)
-        for key in found.missing_nonces():
-            nonce = self.table.get(key)
-            if nonce is not None:
-                found.add(kinds.NONCE, nonce)
+                    items.add(kinds.WALLET_OF_A_USER, user)
+        for nonce in self.table.get_all(list(items.missing_nonces())):
+            items.add(kinds.NONCE, nonce)
 
 
 def read_badge(table: Table, badge_id: str) -> str | None:
@@ -111,11 +121,7 @@ def read_badge(table: Table, badge_id: str) -> str | None:
     """
     for _ in range(MAX_READS):
         before = table.get(keys.summary(badge_id)) or {}
-        badges = Badges()
-        for day in query_all(table, keys.partition(badge_id), keys.DAY, f"{keys.DAY}~"):
-            badges.add(kinds.DAY, day)
+        days = list(query_all(table, keys.partition(badge_id), keys.DAY, f"{keys.DAY}~"))
         if number(table.get(keys.summary(badge_id)) or {}, "version") == number(before, "version"):
-            if before:
-                badges.add(kinds.BADGE, before)
-            return badges.wrong.get(badge_id, "")
+            return compare_with_history(Summary.of(badge_id, before), days) if before else ""
     return None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date
 from functools import cached_property, partial
+from io import BytesIO
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
@@ -26,7 +28,6 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
-from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.archive import EntryRemoval, make_object
 from chalicelib.wallets.wallet import ENTRY
 from vumi.engine import VIEWS_QUEUE
@@ -92,13 +93,7 @@ class FileSource:
     def _objects(self) -> Iterator[tuple[str, bytes]]:
         """Yield the objects of the archive, and those of entries that wait to be archived."""
         yield from self._archive.read_all()
-        for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
-            try:
-                removal = EntryRemoval.of(item_of(*row), sequence, removed_at)
-            except MalformedError as error:
-                self._left_out.append(f"change {sequence}: {error}")
-                continue
-            yield make_object([removal])
+        yield from _make_objects(self._connection.execute(CHANGES, (ENTRY,)), self._left_out)
 
     def _queued_events(self) -> Iterator[tuple[str, str]]:
         queues = len(EVENT_QUEUE), EVENT_QUEUE
@@ -169,6 +164,17 @@ class FileSource:
         return Summary.of(badge_id, fetch(self._connection, keys.summary(badge_id)) or {})
 
 
+def _make_objects(
+    changes: Iterable[tuple[Any, ...]], left_out: list[str]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield an object for each entry in the change log; `left_out` gets the malformed ones."""
+    for sequence, removed_at, *row in changes:
+        try:
+            yield make_object([EntryRemoval.of(item_of(*row), sequence, removed_at)])
+        except MalformedError as error:
+            left_out.append(f"change {sequence}: {error}")
+
+
 def _moves(item: Item, summary: Summary) -> bool:
     """Return whether an item of a badge moves: all but the views that are counted."""
     sk = text(item, "SK")
@@ -224,13 +230,9 @@ class FileInstallation:
         return overview.of_file(self.database.read, now)
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
-        return in_folder(self.data / archive.FOLDER, since)
-
-    def removed_entries(self, wallet_id: str) -> Iterator[Item]:
-        """Yield the entries that TTL has removed and the archive does not have yet."""
-        query = "SELECT pk, sk, attributes FROM changes WHERE pk = ?"
-        rows = self.database.stream(query, (wallets.PARTITION + wallet_id,))
-        return (item_of(*row) for row in rows)
+        for name, content in _make_objects(self.database.stream(CHANGES, (ENTRY,)), []):
+            yield ArchivedObject(name, partial(BytesIO, content))
+        yield from in_folder(self.data / archive.FOLDER, since)
 
     def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""

@@ -138,9 +138,6 @@ class StackInstallation:
             if not name.startswith(MALFORMED):
                 yield ArchivedObject(name, read)
 
-    def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  the stream has them
-        return iter(())
-
     def viewed_ids(self) -> Iterator[str]:
         return viewed_ids(self._client, self.outputs["TableName"])
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 from chalicelib.counting import badge_count, bans
-from chalicelib.counting.bans import Ban
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.http.tokens import digest
@@ -198,8 +197,3 @@ def test_bans_are_set_listed_and_lifted(vumi: Vumi) -> None:
 def test_a_wrong_ban_is_refused(vumi: Vumi, wrong: list[str]) -> None:
     assert vumi("ban", *wrong) == 2
     assert bans.read_all(vumi.table) == []
-
-
-def test_a_ban_knows_its_item() -> None:
-    ban = Ban("a#b", "spam", "admin", 7)
-    assert Ban.of(ban.item) == ban

@@ -249,37 +249,21 @@ def test_a_private_address_is_called_only_if_the_operator_allows_it(vumi: Vumi) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("demo other --as x --yes", "--as takes one NAME, not 2"),
-        ("demo @demo --yes", "@demo and demo are both @demo here; import one of them"),
-        ("demo --as", "Option '--as' requires an argument"),
-        ("--yes", "give a FILE, or names with --from, or --leancloud FILE"),
-    ],
-)
-def test_a_wrong_use_reads_nothing(vumi: Vumi, arguments: str, says: str) -> None:
-    assert run(vumi, *arguments.split()) == 2
-    assert says in vumi.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+        ("--from moe-counter demo other --as x --yes", "--as takes one NAME, not 2"),
+        ("--from moe-counter demo @demo --yes", "@demo and demo are both @demo here; import one"),
+        ("--from moe-counter --yes", "give a FILE, or names with --from, or --leancloud FILE"),
+        ("--from seeyoufarm a", "'seeyoufarm' is not one of 'komarev'"),
         ("- --as x", "--as and --at need --from, because a file has its own ids"),
         ("- --at https://a.example", "--as and --at need --from"),
         ("a.csv b.csv", "give one FILE, not 2; names need --from"),
-        ("--from seeyoufarm a", "'seeyoufarm' is not one of 'komarev'"),
+        ("--leancloud x.jsonl", "--leancloud FILE --site ID"),
+        ("- --site me.example", "--leancloud FILE --site ID"),
+        ("--from moe-counter --leancloud x --site y", "--leancloud FILE --site ID"),
     ],
 )
-def test_options_of_names_are_refused_for_a_file(vumi: Vumi, arguments: str, says: str) -> None:
+def test_a_wrong_use_reads_nothing(vumi: Vumi, arguments: str, says: str) -> None:
     assert vumi("import", *arguments.split()) == 2
     assert says in vumi.err
-
-
-@pytest.mark.parametrize(
-    "more", ["--leancloud x.jsonl", "--site me.example", "--leancloud x --site y"]
-)
-def test_an_export_of_leancloud_needs_its_site_and_nothing_else(vumi: Vumi, more: str) -> None:
-    assert run(vumi, *more.split()) == 2
-    assert "--leancloud FILE --site ID" in vumi.err
 
 
 # ---- the report

@@ -107,13 +107,7 @@ def test_a_file_that_is_too_large_is_refused(path: Path) -> None:
         ("a", "give id,count, not 1 fields; quote an id that has a comma"),
         ("a,b,1", "give id,count, not 3 fields; quote an id that has a comma"),
         (",1", "the id is empty: give one like owner/name"),
-        ("a\x7f,1", "the id has a control character: leave it out"),
-        ("a" * 201 + ",1", "the id has 201 characters and 201 bytes: give at most 200 and 400"),
         ("a,", f"give a whole number from 0 to {MAX_BASE}, not ''"),
-        ("a, 1", f"give a whole number from 0 to {MAX_BASE}, not ' 1'"),
-        ("a,-1", f"give a whole number from 0 to {MAX_BASE}, not '-1'"),
-        ("a,1.0", f"give a whole number from 0 to {MAX_BASE}, not '1.0'"),
-        ("a,٣", f"give a whole number from 0 to {MAX_BASE}, not '٣'"),
         (f"a,{MAX_BASE + 1}", f"give a whole number from 0 to {MAX_BASE}, not '{MAX_BASE + 1}'"),
     ],
 )

@@ -53,64 +53,37 @@ def jsonp(document: object) -> bytes:
     return b"try{BusuanziCallback_1(" + encoded(document) + b");}catch(e){}"
 
 
-HITS_SH = {
-    "total": 4_321,
-    "monthly": 50,
-    "weekly": 7,
-    "items": [{"from": "2026-01-01", "to": "2026-01-02", "data": [{"value": 1}]}],
-}
+HITS_SH = encoded({"total": 4_321, "monthly": 50, "items": [{"data": [{"value": 1}]}]})
 DWYL = {"label": "hits", "message": "4321", "schemaVersion": 1, "style": "flat"}
-HISTORY = {"total_hits": 4_321, "today_hits": 3, "history": [{"hit_count": 3, "is_today": 1}]}
-BUSUANZI = "https://busuanzi.ibruce.info/busuanzi?jsonpCallback=BusuanziCallback_1"
-VERCOUNT = "https://events.vercount.one/api/v2/log?url=https%3A%2F%2Fme.example%2F"
+MOE = encoded({"name": "demo.page", "num": 4_321})
+HISTORY = encoded({"total_hits": 4_321, "today_hits": 3, "history": [{"hit_count": 3}]})
 COUNTS = {"site_uv": 9, "site_pv": 87_654, "page_pv": 4_321}
+VERCOUNT = encoded({"status": "success", "message": "Data retrieved", "data": COUNTS})
 LAOBI = "https://visitor-badge.laobi.icu/badge"
-RECORDED: list[tuple[str, str, str, bytes]] = [
-    (
-        "komarev",
-        "octocat",
-        "https://komarev.com/ghpvc/?username=octocat&label=views",
-        poser("views", "4,321"),
-    ),
-    (
-        "hits.sh",
-        "https://github.com/silentsoft/hits/",
-        "https://hits.sh/api/urns/github.com/silentsoft/hits",
-        encoded(HITS_SH),
-    ),
-    ("dwyl", "dwyl/hits", "https://hits.dwyl.com/dwyl/hits.json", encoded(DWYL)),
-    (
-        "visitor-badge",
-        "jwenjian.visitor-badge",
-        f"{LAOBI}?page_id=jwenjian.visitor-badge&left_text=views&query_only=true",
-        pybadges("views", "4321"),
-    ),
-    (
-        "moe-counter",
-        "@demo.page",
-        "https://count.getloli.com/record/@demo.page",
-        encoded({"name": "demo.page", "num": 4_321}),
-    ),
-    (
-        "hit-counter",
-        "https://example.com/a?b=c",
-        "https://hitcounter.pythonanywhere.com/nocount?url=https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc",
-        b"4321",
-    ),
-    (
-        "hitscounter",
-        "https://github.com/donaldzou/hits-counter",
-        "https://hitscounter.dev/api/history?url=https%3A%2F%2Fgithub.com%2Fdonaldzou%2Fhits-counter",
-        encoded(HISTORY),
-    ),
-    ("busuanzi", "me.example/a/", BUSUANZI, jsonp(COUNTS | {"version": 2.4})),
-    (
-        "vercount",
-        "https://me.example/文/",
-        f"{VERCOUNT}%25E6%2596%2587%2F",
-        encoded({"status": "success", "message": "Data retrieved successfully", "data": COUNTS}),
-    ),
+URLS = [
+    "https://komarev.com/ghpvc/?username=octocat&label=views",
+    "https://hits.sh/api/urns/github.com/silentsoft/hits",
+    "https://hits.dwyl.com/dwyl/hits.json",
+    f"{LAOBI}?page_id=jwenjian.visitor-badge&left_text=views&query_only=true",
+    "https://count.getloli.com/record/@demo.page",
+    "https://hitcounter.pythonanywhere.com/nocount?url=https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc",
+    "https://hitscounter.dev/api/history?url=https%3A%2F%2Fgithub.com%2Fdonaldzou%2Fhits-counter",
+    "https://busuanzi.ibruce.info/busuanzi?jsonpCallback=BusuanziCallback_1",
+    "https://events.vercount.one/api/v2/log?url=https%3A%2F%2Fme.example%2F%25E6%2596%2587%2F",
 ]
+"""The requests for the pages of `RECORDED`, in the same order."""
+RECORDED: list[tuple[str, str, bytes]] = [
+    ("komarev", "octocat", poser("views", "4,321")),
+    ("hits.sh", "https://github.com/silentsoft/hits/", HITS_SH),
+    ("dwyl", "dwyl/hits", encoded(DWYL)),
+    ("visitor-badge", "jwenjian.visitor-badge", pybadges("views", "4321")),
+    ("moe-counter", "@demo.page", MOE),
+    ("hit-counter", "https://example.com/a?b=c", b"4321"),
+    ("hitscounter", "https://github.com/donaldzou/hits-counter", HISTORY),
+    ("busuanzi", "me.example/a/", jsonp(COUNTS | {"version": 2.4})),
+    ("vercount", "https://me.example/文/", VERCOUNT),
+]
+BODIES = {service: body for service, _, body in RECORDED}
 
 
 class FakeClient:
@@ -140,15 +113,17 @@ def refusal(service: str, body: bytes | None, status: int = 200) -> str:
     return str(failure.value).removeprefix(f"{service} has not given the count of octocat: ")
 
 
-@pytest.mark.parametrize(("service", "page", "url", "body"), RECORDED)
-def test_a_count_is_read_by_one_request(service: str, page: str, url: str, body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("service", "page", "body", "url"),
+    [(*one, url) for one, url in zip(RECORDED, URLS, strict=True)],
+)
+def test_a_count_is_read_by_one_request(service: str, page: str, body: bytes, url: str) -> None:
     assert read(service, page, body) == (4_321, [url])
 
 
 @pytest.mark.parametrize("service", ["busuanzi", "vercount"])
 def test_a_page_without_a_path_is_a_site(service: str) -> None:
-    body = next(body for one, _, _, body in RECORDED if one == service)
-    assert read(service, "https://me.example", body)[0] == 87_654
+    assert read(service, "https://me.example", BODIES[service])[0] == 87_654
     assert other_counters.badge_id_of(service, "Me.example") == "me.example"
 
 
@@ -187,8 +162,7 @@ def test_a_copy_of_a_service_has_another_address() -> None:
     ],
 )
 def test_a_page_stays_in_its_place_of_the_url(service: str, page: str, url: str) -> None:
-    body = next(body for one, _, _, body in RECORDED if one == service)
-    assert read(service, page, body)[1] == [url]
+    assert read(service, page, BODIES[service])[1] == [url]
 
 
 NO_COUNT = "the count must be a whole number from 0 to 1000000000000000, not"

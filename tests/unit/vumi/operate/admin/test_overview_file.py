@@ -21,9 +21,10 @@ from vumi.operate.admin.overview_file import (
     FRESH_SECONDS,
     OLD_SECONDS,
     WATCH_SECONDS,
-    BadgeQuery,
+    BadgePage,
     Made,
     Overview,
+    read_page,
 )
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
@@ -42,15 +43,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def ids(file: Path, query: BadgeQuery) -> list[str]:
-    return [badge.badge_id for badge in overview_file.read_page(file, query).badges]
+def ids(page: BadgePage) -> list[str]:
+    return [badge.badge_id for badge in page.badges]
 
 
 def test_the_file_has_its_time_its_sums_and_the_badges(file: Path) -> None:
     assert overview_file.read_made(file) == Made(
         1_000.0, 2.5, Totals(3, 19, 9, 7, 5, (7, *[0] * 26, 10, 0, 4))
     )
-    page = overview_file.read_page(file, BadgeQuery())
+    page = read_page(file)
     assert sorted(page.badges, key=lambda badge: badge.badge_id) == list(BADGES)
     assert page.found == 3
     assert [badge.badge_id for badge in page.bursts] == ["c%_'", "b"]
@@ -68,8 +69,8 @@ def test_the_file_has_its_time_its_sums_and_the_badges(file: Path) -> None:
 )
 def test_badges_are_sorted_by_a_number_and_then_by_id(file: Path, by: By, order: list[str]) -> None:
     """No page sorts all badges."""
-    assert ids(file, BadgeQuery(by=by)) == order
-    assert ids(file, BadgeQuery(by=by, offset=1, limit=1)) == order[1:2]
+    assert ids(read_page(file, "", by)) == order
+    assert ids(read_page(file, "", by, offset=1, limit=1)) == order[1:2]
     with closing(sqlite3.connect(file)) as connection:
         sql = f"EXPLAIN QUERY PLAN SELECT * FROM badges ORDER BY {by} DESC, rowid LIMIT 1 OFFSET 9"  # noqa: S608  a fixed name
         [(*_, plan)] = connection.execute(sql)
@@ -81,14 +82,14 @@ def test_badges_are_sorted_by_a_number_and_then_by_id(file: Path, by: By, order:
     [("older/", ["a"]), ("NAME", ["a"]), ("%", ["c%_'"]), ("_'", ["c%_'"]), ("x", [])],
 )
 def test_a_search_finds_a_text_in_any_name(file: Path, searched: str, found: list[str]) -> None:
-    assert ids(file, BadgeQuery(searched)) == found
-    assert overview_file.read_page(file, BadgeQuery(searched, limit=1)).found == len(found)
+    assert ids(read_page(file, searched)) == found
+    assert read_page(file, searched, limit=1).found == len(found)
 
 
 def test_a_new_file_replaces_the_one_before_and_what_a_killed_process_left(file: Path) -> None:
     file.with_name(f"{overview_file.FILE}.1{overview_file.NEW}").write_text("half a file")
     overview_file.write(file, BADGES[:1], 2_000.0, lambda: 0.0)
-    assert ids(file, BadgeQuery()) == ["a"]
+    assert ids(read_page(file)) == ["a"]
     assert [path.name for path in file.parent.iterdir()] == [overview_file.FILE]
 
 
@@ -145,7 +146,7 @@ def test_the_first_who_asks_begins_it_and_others_get_it(tmp_path: Path) -> None:
     assert refresh_until_made(overview, NOW) == NOW
     assert overview.refresh(NOW + 1) is not None
     assert (tmp_path / "runs").read_text() == "."
-    assert overview.read(BadgeQuery()).found == 0
+    assert read_page(overview.path).found == 0
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ from simulation.clocks import NOON, Clock
 from simulation.resources import GivenResources
 from simulation.views import AT_NOON, put_summary, put_views
 from tests.unit.http_requests import Answer
-from vumi.operate.admin import overview
-from vumi.operate.admin.overview_file import BadgePage, BadgeQuery, Made, Overview
+from vumi.operate.admin import overview_file
+from vumi.operate.admin.overview import of_file
+from vumi.operate.admin.overview_file import Made, Overview
 from vumi.operate.admin.routes import FAILED_EVENTS, Admin
 from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database
@@ -45,14 +46,8 @@ class MadeOverview(Overview):
         self.database, self.is_ready = database, True
 
     def refresh(self, now: Seconds) -> Made | None:
-        totals = overview.Totals()
-        self.badges = list(totals.passing(overview.of_file(self.database.read, now)))
-        return Made(now, 0.1, totals) if self.is_ready else None
-
-    def read(self, query: BadgeQuery) -> BadgePage:
-        self.query = query
-        bursts = [badge for badge in self.badges if badge.is_burst]
-        return BadgePage(self.badges, len(self.badges), bursts)
+        overview_file.write(self.path, of_file(self.database.read, now), now, lambda: 0.0)
+        return overview_file.read_made(self.path) if self.is_ready else None
 
 
 @pytest.fixture
@@ -225,11 +220,20 @@ def test_before_the_first_overview_it_is_not_ready(get: Get, made: MadeOverview)
     assert body == {"overview": {"ready": False, "failure": "the disk is full"}}
 
 
-def test_badges_are_searched_sorted_and_paged(get: Get, made: MadeOverview) -> None:
-    get(f"{DATA}/badges?search=octo%2F&sort=today&offset=50&limit=100")
-    assert made.query == BadgeQuery("octo/", overview.By.TODAY, 50, 100)
-    get(f"{DATA}/badges?search=&sort=")
-    assert made.query == BadgeQuery()
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("search=&sort=", ["octo/b", "octo/a", "hubot"]),
+        ("search=octo%2F&sort=today", ["octo/a", "octo/b"]),
+        ("sort=today&offset=1&limit=1", ["octo/b"]),
+    ],
+)
+def test_badges_are_searched_sorted_and_paged(
+    table: SqliteTable, get: Get, query: str, names: list[str]
+) -> None:
+    for name, count, today in (("hubot", 1, 0), ("octo/a", 5, 5), ("octo/b", 9, 1)):
+        put_summary(table, name, count=count, today={"day": "2026-03-14", "h01": today})
+    assert [badge["name"] for badge in get(f"{DATA}/badges?{query}").body["badges"]] == names
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def test_each_wrong_item_is_reported(folder: Path, sort: str, assignment: str, s
         ("DELETE FROM viewed", "views of no badge"),
         ("DELETE FROM items WHERE sk LIKE 'NONCE#%'", "differs from its nonce n-1"),
         ("DELETE FROM items WHERE pk LIKE 'OWNER#%'", f"is of {USER}, whose wallet is None"),
+        ("DELETE FROM items WHERE pk LIKE 'WALLET#%'", f"of user {USER} does not exist"),
         ("UPDATE checkpoints SET sequence = 9", "is at change 9, but the change log ends at 0"),
         ("DELETE FROM stream", "the table stream has 0 rows; it must have 1"),
         ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows; it must have 1"),

@@ -131,7 +131,8 @@ def test_each_view_is_in_the_count_or_live_and_never_both(
         assert at_least[name] <= shown(imported.memory, name) <= visitors.taken[name]
     assert shown(imported.memory, "alias") == shown(imported.memory, "a")
     with closing(Items()) as items:
-        assert not [one for one in items.check(stored(imported)) if one.kind.name == "WRONG"]
+        found = [*items.collect(stored(imported)), *items.check_badges(), *items.check_owners()]
+        assert not [one for one in found if one.kind.name == "WRONG"]
 
 
 def test_a_fold_between_two_reads_is_seen() -> None:
@@ -238,7 +239,7 @@ def stored(installation: MemoryInstallation) -> Iterator[StoredItem]:
 def check_books(installation: MemoryInstallation) -> None:
     """Check that the balances, nonces and journals of all wallets agree."""
     with closing(Items()) as items:
-        found = [*items.check(stored(installation)), *items.wallets.check()]
+        found = [*items.collect(stored(installation)), *items.check_wallets()]
         assert not [one for one in found if one.kind.name == "WRONG"]
 
 
