@@ -332,17 +332,10 @@ class MachineWorld(World):
         assert {summary.frozen, summary.deleted} == {False, ""}, f"pruned: {summary}"
         assert summary.base + summary.count < pruning.below, f"pruned: {summary}"
         assert number(item, "created") < pruning.since, f"pruned: {item}"
-        viewed = [
-            milliseconds(ulid)
-            for ulid in self.ledger.views[badge_id]
-            if self._is_of(badge_id, ulid)
-        ]
-        assert max([summary.watermark, *viewed]) < since, "pruned, but viewed"
-
-    def _is_of(self, badge_id: str, ulid: str) -> bool:
-        """Return whether a view is surely of the present life of its badge."""
-        least, _ = self.ledger.bounds(badge_id, among={ulid})
-        return least > 0
+        of_life = partial(self.ledger.bounds, badge_id)
+        viewed = [one for one in self.ledger.views[badge_id] if of_life(among={one})[0]]
+        times = [summary.watermark, *map(milliseconds, viewed)]
+        assert max(times) < since, "pruned, but viewed"
 
     def dead_letters_are_sent_again(self) -> None:
         self._try(self.queue.redrive)

@@ -394,16 +394,3 @@ def test_an_owner_waits_for_a_slot_to_resolve_names(world: World) -> None:
         refused = world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]})
     assert refused.refusal == (400, "bad_request")
     assert world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]}).status == 200
-
-
-@pytest.mark.parametrize("reads", range(4))
-def test_a_milestone_that_is_reached_during_a_hand_over_stays_reached(
-    world: World, reads: int
-) -> None:
-    world.set(1, 9)
-    count = once(lambda: world.count(*world.hot(1)), after=reads)
-    overtaken = FaultyTable(world.table, before_read=count)
-    changing.hand_over(overtaken, BADGE, SECRET, digest("theirs"), NOON)
-    kept = milestones.read(world.table, BADGE, digest("theirs"))
-    assert [bool(one.reached) for one in kept.milestones] == [True, False]
-    assert read(world.table, BADGE).milestone == kept.next

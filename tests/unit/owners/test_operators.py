@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from chalicelib.counting import badge_count, keys
+from chalicelib.counting import badge_count, keys, milestones, storing
+from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
+from chalicelib.counting.windows import Counting
+from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, finding
 from chalicelib.owners.finding import NotClaimedError, OwnedBadge, TakenError, WrongSecretError
@@ -15,8 +18,9 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
+from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import BADGE, days, fold, put_summary, shown, summary
+from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, summary, view
 from tests.unit.owners.owning import LATER, LOST, change, claim, delete, owner, rename, visit
 from vumi.operate import kinds
 
@@ -261,6 +265,22 @@ def test_a_repeated_hand_over_has_the_same_answer(table: Table) -> None:
     for to in ("mine again", secret):
         with pytest.raises(WrongSecretError):
             hand_over(table, secret, to)
+
+
+@pytest.mark.parametrize("reads", range(4))
+def test_a_milestone_that_is_reached_during_a_hand_over_stays_reached(
+    table: Table, reads: int
+) -> None:
+    secret = claim(table)
+    wanted = tuple(Milestone(count, "https://hooks.example/") for count in (1, 9))
+    change(table, finding.authenticate(table, BADGE, secret), milestones=wanted)
+    webhooks = EventSchedule(FakeQueue, lambda: NOON)
+    counting = Counting(table, WINDOWS, lambda: NOON, webhooks=webhooks)
+    reach = once(lambda: storing.store(counting, [view(hot=True)]), after=reads)
+    hand_over(FaultyTable(table, before_read=reach), secret, "theirs")
+    kept = milestones.read(table, BADGE, digest("theirs"))
+    assert [bool(one.reached) for one in kept.milestones] == [True, False]
+    assert read(table, BADGE).milestone == kept.next
 
 
 def test_a_stranger_hands_nothing_over(table: Table) -> None:
