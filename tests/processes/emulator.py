@@ -45,7 +45,7 @@ WITHOUT_PACKAGING = "--assume-old=package"
 INSTALLED = Path(".venv") / "deploy.stamp"
 """The file that tells make, also a make that make calls, to install nothing."""
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
-DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", "examples", ".chalice", "Makefile")
+DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile")
 """The files that the targets need; the copy leaves out the project's own stages."""
 CONSUMERS = ["put_views", "fold_views", "distribute_events", "deliver_events", "archive_entries"]
 WAITERS = Path("models") / "lambda" / "2015-03-31" / "waiters-2.json"

@@ -21,9 +21,8 @@ from vumi.settings import DEFAULT
 from vumi.tokens import StoredToken, TokenStore
 
 PACKAGE = Path(__file__).parent.parent
-EXAMPLES = next(
-    folder for folder in (PACKAGE / "examples", PACKAGE.parent / "examples") if folder.is_dir()
-)
+IN_WHEEL = PACKAGE / "examples"
+EXAMPLES = IN_WHEEL if IN_WHEEL.is_dir() else PACKAGE.parent / "examples"
 LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 EXAMPLE_HOST = "badges.example.com"
 HOST_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*", re.ASCII)
