@@ -69,8 +69,8 @@ class Bank:
                 ledger.post(Posting("the-first", START, wallet_id))
                 return wallet_id
 
-            wallets = database.map_in_commits(with_money, range(WALLETS))
-        self.expected.update(dict.fromkeys(wallets, START))
+            opened = database.map_in_commits(with_money, range(WALLETS))
+        self.expected.update(dict.fromkeys(opened, START))
 
     def transfers(self, wallets: int) -> list[Request]:
         """Return new requests for transfers among this many wallets."""
