@@ -71,10 +71,7 @@ class RequestQueue(Generic[Item]):
 
     def add(self, client: str, item: Item, now: Seconds) -> None:
         """Add an item of a client, behind its other ones."""
-        own = self._clients.of(client, now)
-        own.waiting.append(item)
-        if len(own.waiting) == 1:
-            self._enter(own, now)
+        self._append(self._clients.of(client, now), item, now)
 
     def wait(self, now: Seconds) -> Seconds:
         """Return the time until the next item can be taken, of a queue that has items."""
@@ -121,10 +118,7 @@ class RequestQueue(Generic[Item]):
         self._use(cost, now)
         self._use_crowd(crowd, cost, now)
         self._cost += cost
-        own = self._clients.of(crowd, now, CROWD_SHARE)
-        own.waiting.append(item)
-        if len(own.waiting) == 1:
-            self._heavy.enter(own)
+        self._append(self._clients.of(crowd, now, CROWD_SHARE), item, now)
 
     def must_wait(self, crowd: str) -> bool:
         """Return whether the item that was taken last, of a crowd, came before its crowd's turn.
@@ -155,6 +149,11 @@ class RequestQueue(Generic[Item]):
         for client in clients:
             client.waiting.clear()
         return items
+
+    def _append(self, client: Client[Item], item: Item, now: Seconds) -> None:
+        client.waiting.append(item)
+        if len(client.waiting) == 1:
+            self._enter(client, now)
 
     def _enter(self, client: Client[Item], now: Seconds) -> None:
         """Let a client wait for its turn. A crowd has turns of its own only when it is heavy."""
