@@ -138,7 +138,7 @@ class EventsWorld:
         """Deliver every message of the sweep, even if it was delivered before."""
         for body in self.group_mail.ready():
             with under(self.faults, faults):
-                sweep.distribute(sweep.group_in(body), self._queue, self.now)
+                sweep.distribute([sweep.group_in(body)], self._queue, self.now)
 
     def deliver(self, which: int, faults: Sequence[Fault] = ()) -> None:
         """Deliver one of the messages, perhaps again."""
@@ -156,7 +156,7 @@ class EventsWorld:
                 try:
                     deliver(self._delivery, claimed)
                 finally:
-                    self._delivery.release(claimed)
+                    self._claims.release(claimed.claim)
 
     def _deliver(self, event: Event) -> DeliveryResult:
         name = event.event_id

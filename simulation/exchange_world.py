@@ -23,7 +23,7 @@ from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.storing import store
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Counting, Windows
-from chalicelib.events.consumers import DeliveryTask, delivery_over
+from chalicelib.events.delivery import DeliveryTask, delivery_over
 from chalicelib.http import query, tokens
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response

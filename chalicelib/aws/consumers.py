@@ -21,7 +21,7 @@ from chalicelib.counting import keys
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Key
-from chalicelib.units import Seconds
+from chalicelib.units import Seconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.api import ProcessResources
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from chalicelib.counting import consumers as views
     from chalicelib.counting import view
     from chalicelib.counting.consumers import MarkerRemoval
-    from chalicelib.events import consumers as events
-    from chalicelib.events import event, sweep
+    from chalicelib.events import delivery, event, sweep
+    from chalicelib.events.sweep import SweptGroup
     from chalicelib.storage import messages
     from chalicelib.wallets import archive, wallet
     from chalicelib.wallets.archive import EntryRemoval
 else:
     attribute_values = lazy("chalicelib.aws.attribute_values")
-    events, event = lazy("chalicelib.events.consumers"), lazy("chalicelib.events.event")
+    delivery, event = lazy("chalicelib.events.delivery"), lazy("chalicelib.events.event")
     sweep, messages = lazy("chalicelib.events.sweep"), lazy("chalicelib.storage.messages")
     views, view = lazy("chalicelib.counting.consumers"), lazy("chalicelib.counting.view")
     archive, wallet = lazy("chalicelib.wallets.archive"), lazy("chalicelib.wallets.wallet")
@@ -108,7 +108,9 @@ def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
 def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
     """Send the events that are due soon to the distribution; return their number."""
     telemetry.begin("sweep_events", tick.context)
-    swept = events.sweep_events(current())
+    resources = current()
+    now = to_milliseconds(resources.clock())
+    swept = sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
     return {"sent": swept.sent, "overdue": swept.overdue}
 
 
@@ -117,7 +119,12 @@ def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
 )
 def distribute_events(batch: SQSEvent) -> PartialBatchResponse:
     """Enqueue swept events, each for its time."""
-    return _handle("distribute_events", batch, sweep.group_in, events.distribute)
+
+    def consume(groups: list[SweptGroup], resources: ProcessResources) -> list[SweptGroup]:
+        now = to_milliseconds(resources.clock())
+        return sweep.distribute(groups, resources.delivery_queue, now)
+
+    return _handle("distribute_events", batch, sweep.group_in, consume)
 
 
 @blueprint.on_sqs_message(
@@ -125,7 +132,7 @@ def distribute_events(batch: SQSEvent) -> PartialBatchResponse:
 )
 def deliver_events(batch: SQSEvent) -> PartialBatchResponse:
     """Deliver the events that are due."""
-    return _handle("deliver_events", batch, event.event_id_in, events.deliver)
+    return _handle("deliver_events", batch, event.event_id_in, delivery.deliver)
 
 
 @blueprint.on_dynamodb_record(

@@ -1,4 +1,4 @@
-"""The delivery of an event: a worker claims it, attempts it, and writes the result.
+"""The delivery of events: a worker claims one, sends it to its target, and writes the result.
 
 A claim is a conditional write on the number of attempts, so only one of two workers can claim an
 event. No other worker delivers while the claim is held (`Claims`), and a worker whose claim is
@@ -9,13 +9,15 @@ where the sweep finds it.
 
 from __future__ import annotations
 
+import json
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from chalicelib import telemetry
+from chalicelib.concurrency import map_parallel
 from chalicelib.events.event import (
     IS_ACTIVE,
     LEASE_SECONDS,
@@ -24,25 +26,32 @@ from chalicelib.events.event import (
     DeliveryResult,
     Event,
     Status,
+    TargetKind,
     attempts_value,
     batch,
     key,
 )
 from chalicelib.events.schedule import enqueue_soon
+from chalicelib.outgoing.webhooks import NO_SECRET
+from chalicelib.settings import SettingsError
 from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import ConditionFailedError, Update
 from chalicelib.ulids import new_ulid
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
+if TYPE_CHECKING:
+    from chalicelib.events.routes import EventResources
+    from chalicelib.events.sender import Sender
+
+Result = TypeVar("Result")
 DELIVERY_SECONDS = 20
 """The longest time of a delivery, with room. No delivery begins with less left of its lease."""
 MAX_ATTEMPTS_KEPT = 50
 JITTER = 0.2
 """A wait is longer by up to this share, so that events that failed together are retried apart."""
-
-
 EndedAttempt: TypeAlias = tuple[Event, DeliveryResult]
 """A claimed event with the attempt that has just ended, and its result."""
 
@@ -72,7 +81,7 @@ class EventDelivery:
         item = self.table.get(key(event_id))
         if item is None:
             return None
-        event, now = Event.of(item), self._now()
+        event, now = Event.of(item), to_milliseconds(self.clock())
         if event.status is not Status.ACTIVE:
             return None
         if (later := max(event.next_at, self.claims.held_until(event, now))) > now:
@@ -97,7 +106,7 @@ class EventDelivery:
             is_written = self._write_claim(claimed, event.tries)
         finally:
             if not is_written:
-                self.release(claimed)
+                self.claims.release(claimed.claim)
         return claimed if is_written else None
 
     def _write_claim(self, claimed: Event, tries: int) -> bool:
@@ -116,18 +125,14 @@ class EventDelivery:
             return text(failed.items[0] or {}, "claim") == claimed.claim
         return True
 
-    def release(self, event: Event) -> None:
-        """Release a claimed event after its result is written, or if it won't be."""
-        self.claims.release(event.claim)
-
     def attempt(self, event: Event) -> EndedAttempt | None:
         """Send a claimed event; return None if the claim may end before the attempt does."""
-        now = self._now()
+        now = to_milliseconds(self.clock())
         if now > self.claims.held_until(event, now) - to_milliseconds(DELIVERY_SECONDS):
             telemetry.event(logging.WARNING, "claim_too_late", event_id=event.event_id)
             return None
-        result = self.send(event)
-        last = replace(event.attempts[-1], ended=self._now(), code=result.code, error=result.error)
+        result, ended = self.send(event), to_milliseconds(self.clock())
+        last = replace(event.attempts[-1], ended=ended, code=result.code, error=result.error)
         return replace(event, attempts=(*event.attempts[:-1], last)), result
 
     def settle(self, attempt: EndedAttempt) -> None:
@@ -142,7 +147,10 @@ class EventDelivery:
             self._end(event, Status.ERROR, ended)
         else:
             # The event's own time is the earliest: the clock may be set back during the delivery.
-            self._try_again(event, max(event.at, ended + self._wait(event, result)), ended)
+            next_at = max(event.at, ended + self._wait(event, result))
+            if self._settle(event, {"next_at": next_at, "due": next_at}):
+                telemetry.count(attempts_failed=1)
+                enqueue_soon([replace(event, next_at=next_at)], self.queue, ended)
 
     def _end(self, event: Event, status: Status, now: Milliseconds) -> bool:
         settled = self._settle(event, event.end(status, now))
@@ -152,11 +160,6 @@ class EventDelivery:
             )
             telemetry.count(events_failed=1)
         return settled
-
-    def _try_again(self, event: Event, next_at: Milliseconds, now: Milliseconds) -> None:
-        if self._settle(event, {"next_at": next_at, "due": next_at}):
-            telemetry.count(attempts_failed=1)
-            enqueue_soon([replace(event, next_at=next_at)], self.queue, now)
 
     def _settle(self, event: Event, values: dict[str, Value]) -> bool:
         """Write the new state of a claimed event; return whether the claim still held."""
@@ -182,8 +185,98 @@ class EventDelivery:
         scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
         return round(1000 * max(scheduled, result.retry_after))
 
-    def _now(self) -> Milliseconds:
-        return to_milliseconds(self.clock())
+
+class DeliveryTask:
+    """The delivery of one event, in the steps of an `EventDelivery`.
+
+    A failed step is logged, the task is not done then, and no other event is delayed. A step runs
+    again if its transaction failed.
+    """
+
+    __slots__ = ("_attempt", "_delivery", "_event", "event_id", "is_done")
+
+    def __init__(self, delivery: EventDelivery, event_id: str) -> None:
+        self.event_id = event_id
+        self.is_done = True
+        self._delivery = delivery
+        self._event: Event | None = None
+        self._attempt: EndedAttempt | None = None
+
+    @property
+    def is_claimed(self) -> bool:
+        """Return whether there is an event to attempt."""
+        return self._event is not None
+
+    @property
+    def webhook(self) -> DeliveryResult | None:
+        """Return the result of the last attempt if it was for a URL, else None."""
+        event, result = self._attempt or (None, None)
+        return result if event and event.target.kind is TargetKind.URL else None
+
+    def claim(self) -> None:
+        """Claim the event for this worker if it is due."""
+        self.release()
+        self._event = self._do(lambda: self._delivery.claim(self.event_id))
+
+    def attempt(self) -> None:
+        """Attempt to deliver the event if it was claimed."""
+        if event := self._event:
+            self._attempt = self._do(lambda: self._delivery.attempt(event))
+
+    def settle(self) -> None:
+        """Write the result of the attempt, if there was one."""
+        if attempt := self._attempt:
+            self._do(lambda: self._delivery.settle(attempt))
+
+    def release(self) -> None:
+        """Release the event if it was claimed, because no step follows."""
+        if event := self._event:
+            self._delivery.claims.release(event.claim)
+
+    def run(self) -> None:
+        """Attempt, settle and release the event."""
+        self.attempt()
+        self.settle()
+        self.release()
+
+    def _do(self, step: Callable[[], Result]) -> Result | None:
+        self.is_done = False
+        try:
+            result = step()
+        except StorageError as error:
+            telemetry.event(
+                logging.WARNING, "event_waits", event_id=self.event_id, reason=str(error)
+            )
+        except Exception:  # noqa: BLE001  its message is delivered again
+            telemetry.event(logging.ERROR, "event_not_delivered", event_id=self.event_id)
+        else:
+            self.is_done = True
+            return result
+        return None
+
+
+def deliver(event_ids: Iterable[str], resources: EventResources) -> set[str]:
+    """Deliver events whose time has come; return the ids of those to deliver again.
+
+    Each event has its own thread, so that no event waits for the receiver of another.
+    """
+    delivery = delivery_over(resources)
+    tasks = [DeliveryTask(delivery, event_id) for event_id in event_ids]
+    list(resources.map_parallel(DeliveryTask.claim, tasks))
+    map_parallel(DeliveryTask.run, tasks, threads=max(1, len(tasks)))
+    return {task.event_id for task in tasks if not task.is_done}
+
+
+def delivery_over(resources: EventResources) -> EventDelivery:
+    """Return the delivery of events over the resources of a process."""
+    return EventDelivery(
+        table=resources.table,
+        queue=resources.delivery_queue,
+        send=lambda event: send(event, resources.event_queue, lambda: resources.sender),
+        claims=resources.claims,
+        clock=resources.clock,
+        schedule=resources.settings.retry_seconds,
+    )
 
 
 def redrive(table: Table, queue: Queue, event: Event, now: Milliseconds) -> bool:
@@ -209,3 +302,44 @@ def redrive(table: Table, queue: Queue, event: Event, now: Milliseconds) -> bool
         return False
     enqueue_soon([replace(event, next_at=now)], queue, now)
     return True
+
+
+def send(
+    event: Event, queue_of: Callable[[str], Queue | None], find_sender: Callable[[], Sender | None]
+) -> DeliveryResult:
+    """Send an event to its target; a failure is part of the result, never raised.
+
+    `find_sender` returns the sender of webhooks, or None without a secret to sign them with. It is
+    called only for a POST, so that a malformed setting fails no other event.
+    """
+    body = event.payload or json.dumps({"id": event.event_id})
+    match event.target.kind:
+        case TargetKind.URL:
+            return _post(event, body, find_sender)
+        case TargetKind.QUEUE:
+            return _enqueue(body, event.target.address, queue_of)
+        case TargetKind.LOG:
+            payload = json.loads(event.payload or "null")
+            telemetry.event(logging.INFO, "event_logged", event_id=event.event_id, payload=payload)
+            return DeliveryResult()
+
+
+def _post(event: Event, body: str, find_sender: Callable[[], Sender | None]) -> DeliveryResult:
+    try:
+        sender = find_sender()
+    except SettingsError as wrong:
+        return DeliveryResult(error=f"nothing can be sent: {wrong}")
+    if sender is None:
+        return DeliveryResult(error=NO_SECRET)
+    return sender.post(event.target.address, event.event_id, body.encode())
+
+
+def _enqueue(body: str, name: str, queue_of: Callable[[str], Queue | None]) -> DeliveryResult:
+    queue = queue_of(name)
+    if queue is None:
+        return DeliveryResult(error=f"EVENT_QUEUES has no queue {name}")
+    try:
+        queue.send(body)
+    except StorageError as error:
+        return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
+    return DeliveryResult()

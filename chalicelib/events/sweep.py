@@ -20,6 +20,7 @@ from chalicelib import telemetry
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.event import PARTITION, Status, batches, checked, message
 from chalicelib.storage.conditions import Condition, attr, unchanged
+from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Key, Value, number
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, MAX_DUE, Message, Queue, Table
@@ -182,17 +183,22 @@ def _send(found: Iterable[Due], distribution: Queue) -> int:
     return sent
 
 
-def distribute(group: SweptGroup, queue: Queue, now: Milliseconds) -> None:
-    """Enqueue each event of a group, delayed until it is due. Raises `StorageError`.
+def distribute(groups: Iterable[SweptGroup], queue: Queue, now: Milliseconds) -> list[SweptGroup]:
+    """Enqueue each event of the groups for its time; return the groups to deliver again.
 
     If the sweep's clock was ahead of this one, a message may be early, which does no harm.
     """
-    queue.send_all(
-        [
-            Message(message(event_id), min(max(0, due - now) / 1000, MAX_DELAY_SECONDS))
-            for event_id, due in group
-        ]
-    )
+    failed = []
+    for group in groups:
+        waits = ((event_id, max(0, due - now) / 1000) for event_id, due in group)
+        try:
+            queue.send_all(
+                [Message(message(one), min(wait, MAX_DELAY_SECONDS)) for one, wait in waits]
+            )
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
+            failed.append(group)
+    return failed
 
 
 def group_in(body: object) -> SweptGroup:

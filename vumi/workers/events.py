@@ -14,10 +14,10 @@ from functools import partial
 
 from chalicelib import telemetry
 from chalicelib.counting import milestones
-from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
+from chalicelib.events import sweep
+from chalicelib.events.delivery import DeliveryTask, delivery_over
 from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, event_id_in
 from chalicelib.events.routes import EventResources
-from chalicelib.events.sweep import group_in
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
@@ -60,13 +60,16 @@ def find_queue(body: str) -> str:
 
 def sweep_step(resources: EventResources) -> Seconds:
     """Sweep; return the time that may pass until the next sweep."""
-    sweep_events(resources)
+    now = to_milliseconds(resources.clock())
+    sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
     return SWEEP_SECONDS
 
 
 def distribute_messages(bodies: Mapping[int, str], resources: EventResources) -> list[int]:
     """Enqueue the events of groups; return the ids of the messages to deliver again."""
-    return handle_messages(bodies, group_in, partial(distribute, resources=resources))
+    queue, now = resources.delivery_queue, to_milliseconds(resources.clock())
+    distribute = partial(sweep.distribute, queue=queue, now=now)
+    return handle_messages(bodies, sweep.group_in, distribute)
 
 
 class EventWorker:

@@ -193,14 +193,16 @@ def test_an_event_that_a_clock_ahead_took_for_overdue_is_found_in_time(
     assert found[0] == max(0, ahead - 5)
 
 
-def test_a_sweep_warns_only_of_overdue_events(
-    table: Table, caplog: pytest.LogCaptureFixture
+def test_a_sweep_counts_its_events_and_warns_only_of_overdue_ones(
+    table: Table, caplog: pytest.LogCaptureFixture, counted: dict[str, int]
 ) -> None:
     accept(table, AT)
     with caplog.at_level(logging.WARNING, "vu-mi"):
         swept(table, AT)
         assert caplog.messages == []
+        assert counted == {"events_swept": 1, "events_overdue": 0}
         swept(table, AT + MINUTE)
+    assert counted == {"events_swept": 1, "events_overdue": 1}
     [warning] = caplog.records
     assert warning.message == "overdue_events_sent"
     assert (warning.levelname, vars(warning)["fields"]["events"]) == ("WARNING", 1)
@@ -239,8 +241,20 @@ def test_an_index_that_lags_moves_no_event_again(table: Table) -> None:
 
 def test_events_sent_by_a_fast_clock_wait_as_long_as_the_queue_can() -> None:
     queue = FakeQueue()
-    distribute((("a", AT + 60 * MINUTE), ("b", AT)), queue, AT)
+    assert distribute([(("a", AT + 60 * MINUTE), ("b", AT))], queue, AT) == []
     assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
+
+
+def test_a_group_that_the_queue_refuses_is_delivered_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused, taken = (("a", AT),), (("b", AT), ("c", AT))
+    queue = RefusingQueue(takes=0)
+    assert distribute([refused], queue, AT) == [refused]
+    logged = (logging.WARNING, "events_not_distributed", {"reason": "throttled"})
+    assert logged_events(caplog) == [logged]
+    full = RefusingQueue(takes=2)
+    assert distribute([taken, refused], full, AT) == [refused]
 
 
 EVENTS = '{"events": %s}'

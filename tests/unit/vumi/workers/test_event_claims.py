@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.events.consumers import DeliveryTask
-from chalicelib.events.delivery import EventDelivery
+from chalicelib.events.delivery import DeliveryTask, EventDelivery
 from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Status, message
 from chalicelib.storage.errors import UnavailableError
 from tests.unit.vumi.workers.test_events import FAST, World, attempted, begin_to_hang, world

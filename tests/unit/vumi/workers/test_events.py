@@ -13,7 +13,7 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.events import schedule
-from chalicelib.events.consumers import DeliveryTask
+from chalicelib.events.delivery import DeliveryTask
 from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind, message
 from chalicelib.events.sender import Sender
 from chalicelib.storage.errors import UnavailableError

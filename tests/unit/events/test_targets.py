@@ -1,4 +1,4 @@
-"""The sweep, distribution and delivery of events over a real table."""
+"""The delivery of events to their targets: each for itself, over a real table."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.events import schedule
-from chalicelib.events.consumers import deliver, distribute, send, sweep_events
+from chalicelib.events.delivery import deliver, send
 from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
 from chalicelib.events.sender import Sender, sender_of
-from chalicelib.events.sweep import CURSOR, SweepResult
 from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
@@ -31,10 +30,9 @@ from simulation.tables import FaultyTable
 
 @dataclass
 class World(GivenResources):
-    """Resources at noon, with queues that a test can read."""
+    """Resources at noon, with a queue that a test can read."""
 
     delivery_queue: FakeQueue = field(default_factory=FakeQueue)
-    distribution_queue: FakeQueue = field(default_factory=FakeQueue)
     clock: Callable[[], float] = lambda: NOON
 
 
@@ -123,24 +121,6 @@ def test_no_event_waits_for_the_receiver_of_another(world: World) -> None:
     for name in names:
         accept(world, name, target=Target(TargetKind.QUEUE, "orders"))
     assert deliver(names, world) == set()
-
-
-def test_a_group_that_the_queue_refuses_is_delivered_again(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.delivery_queue.failure = UnavailableError("no queue")
-    assert distribute([(("a", AT),)], world) == [(("a", AT),)]
-    logged = (logging.WARNING, "events_not_distributed", {"reason": "no queue"})
-    assert logged_events(caplog) == [logged]
-
-
-def test_a_sweep_returns_the_number_of_events(world: World, counted: dict[str, int]) -> None:
-    assert sweep_events(world) == SweepResult(sent=0, overdue=0)
-    accept(world, "overdue", AT - 120_000)
-    accept(world, "ahead", AT + 300_001)
-    assert sweep_events(world) == SweepResult(sent=1, overdue=1)
-    assert counted == {"events_swept": 0, "events_overdue": 1}
-    assert world.table.get(CURSOR) == {"PK": "TIMER", "SK": "SWEEP", "swept": AT + 300_000}
 
 
 # ---- targets
