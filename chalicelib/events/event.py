@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
@@ -214,10 +214,7 @@ def batch(status: Status, event_id: str) -> str:
 
 def attempts_value(attempts: tuple[Attempt, ...]) -> list[Value]:
     """Return attempts as they are stored."""
-    return [
-        {"started": one.started, "ended": one.ended, "code": one.code, "error": one.error}
-        for one in attempts
-    ]
+    return [asdict(one) for one in attempts]
 
 
 def message(event_id: str) -> str:

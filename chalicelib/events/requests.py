@@ -18,7 +18,7 @@ from chalicelib.http.fields import Body, Field, closed, integer, schema, string,
 from chalicelib.outgoing import urls
 from chalicelib.settings import QUEUE_NAME
 from chalicelib.ulids import new_ulid
-from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+from chalicelib.units import Milliseconds, to_milliseconds
 
 MAX_AHEAD_SECONDS = 366 * 86_400
 AT_MOST_AHEAD = f"at most {MAX_AHEAD_SECONDS // 86_400} days ahead"
@@ -67,12 +67,6 @@ def _digest(what: str) -> str:
     return hashlib.sha256(what.encode()).hexdigest()
 
 
-def _at(given: object) -> Milliseconds:
-    if isinstance(given, str):
-        return _moment(given)
-    return _seconds(given, f"{ISO}, or seconds since 1970")
-
-
 def _number(given: object, wanted: str) -> float:
     if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
         return given
@@ -81,7 +75,7 @@ def _number(given: object, wanted: str) -> float:
 
 def _seconds(given: object, wanted: str = "give seconds, from 0") -> Milliseconds:
     """Parse seconds from 0, which may have a fraction."""
-    return _milliseconds(_number(given, wanted))
+    return round(min(_number(given, wanted), MAX_SECONDS) * 1000)
 
 
 def _part(given: object) -> int:
@@ -105,11 +99,9 @@ def _url(given: object) -> Target:
     raise ValueError("give the URL that gets a POST")
 
 
-def _milliseconds(seconds: Seconds) -> Milliseconds:
-    return round(min(seconds, MAX_SECONDS) * 1000)
-
-
-def _moment(given: str) -> Milliseconds:
+def _at(given: object) -> Milliseconds:
+    if not isinstance(given, str):
+        return _seconds(given, f"{ISO}, or seconds since 1970")
     try:
         moment = datetime.fromisoformat(given) if MOMENT.fullmatch(given) else None
     except ValueError:
@@ -240,7 +232,7 @@ def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> Event:
         )
     if ts is not None and NUMBER.fullmatch(ts) is None:
         raise BadRequestError(f"ts: {SINCE_1970}")
-    at = now if ts is None else _milliseconds(float(ts))
+    at = now if ts is None else _seconds(float(ts))
     _check_ahead(at, now, "ts")
     name = f"{at}\n{said}".encode(errors="surrogatepass")
     event_id = hashlib.sha1(name, usedforsecurity=False).hexdigest()

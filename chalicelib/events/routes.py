@@ -80,11 +80,9 @@ class EchoOptions(Options):
 
 def make_event(request: Request, resources: EventResources) -> Response:
     """Accept an event; the same request again changes nothing."""
-    now = _now(resources)
-    wanted = requests.read_event(request.body, resources.settings.event_queues, now)
-    accepted = _schedule(wanted, resources, now)
-    status = 201 if accepted.is_new else 200
-    return responses.json(serializers.to_json(accepted.event), status, change=_change(accepted))
+    queues, now = resources.settings.event_queues, _now(resources)
+    accepted, status, change = _accept(requests.read_event(request.body, queues, now), resources)
+    return responses.json(serializers.to_json(accepted), status, change=change)
 
 
 def list_events(request: Request, resources: EventResources) -> Response:
@@ -111,9 +109,9 @@ def cancel_event(request: Request, resources: EventResources) -> Response:
 
 def start_timer(request: Request, resources: EventResources) -> Response:
     """Start a timer; when it elapses, its URL gets a POST."""
-    now = _now(resources)
-    accepted = _schedule(requests.read_timer(request.body, now), resources, now)
-    return responses.json({"id": accepted.event.event_id}, change=_change(accepted))
+    wanted = requests.read_timer(request.body, _now(resources))
+    accepted, _, change = _accept(wanted, resources)
+    return responses.json({"id": accepted.event_id}, change=change)
 
 
 def get_timer(request: Request, resources: EventResources) -> Response:
@@ -124,12 +122,11 @@ def get_timer(request: Request, resources: EventResources) -> Response:
 
 def echo_at_time(request: Request, resources: EventResources) -> Response:
     """Print a text to the log at a time."""
-    now = _now(resources)
     requests.check_text(request.headers.get("content-type", "text/plain"))
     ts = EchoOptions(request.query).ts
-    accepted = _schedule(requests.read_echo(request.body, ts, now), resources, now)
-    status = 201 if accepted.is_new else 200
-    return responses.json({"id": accepted.event.event_id}, status, change=_change(accepted))
+    wanted = requests.read_echo(request.body, ts, _now(resources))
+    accepted, status, change = _accept(wanted, resources)
+    return responses.json({"id": accepted.event_id}, status, change=change)
 
 
 def get_event_badge(request: Request, resources: EventResources) -> Response:
@@ -145,18 +142,17 @@ def _draw_failure(failure: Exception) -> Badge:
     return Badge.error(serializers.LABEL, explain(failure))
 
 
-def _schedule(
-    wanted: event.Event, resources: EventResources, now: Milliseconds
-) -> schedule.AcceptedEvent:
-    """Accept an event; its URL must be allowed now, and is checked again when it is called."""
+def _accept(wanted: event.Event, resources: EventResources) -> tuple[event.Event, int, Change]:
+    """Accept a new event; return it as it is stored, the status, and the change.
+
+    Its URL must be allowed now, and is checked again when it is called.
+    """
     if wanted.target.kind is event.TargetKind.URL:
         webhooks.check_webhook(wanted.target.address, resources.settings, resources.resolver)
-    return schedule.accept(wanted, resources.table, resources.delivery_queue, now)
-
-
-def _change(accepted: schedule.AcceptedEvent) -> Change:
-    before = None if accepted.is_new else {"status": accepted.event.status}
-    return Change(accepted.event.event_id, before)
+    queue, now = resources.delivery_queue, wanted.created
+    stored, is_new = schedule.accept(wanted, resources.table, queue, now)
+    before = None if is_new else {"status": stored.status}
+    return stored, 201 if is_new else 200, Change(stored.event_id, before)
 
 
 def _now(resources: EventResources) -> Milliseconds:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from heapq import merge
 from itertools import islice
 
@@ -67,26 +66,20 @@ class TooLateError(EventError):
     code = "too_late"
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedEvent:
-    """An event, and whether this request created it."""
-
-    event: Event
-    is_new: bool
-
-
-def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> AcceptedEvent:
+def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> tuple[Event, bool]:
     """Store an event, and enqueue it if it is due soon; the same request again changes nothing.
 
-    Raises `IdTakenError` and `StorageError`.
+    Returns the stored event, and whether this request created it. Raises `IdTakenError` and
+    `StorageError`.
     """
-    accepted = _store(event, table)
-    if accepted.event.status is Status.ACTIVE:
-        enqueue_soon([accepted.event], queue, now)
-    return accepted
+    stored, is_new = _store(event, table)
+    if stored.status is Status.ACTIVE:
+        enqueue_soon([stored], queue, now)
+    return stored, is_new
 
 
-def _store(event: Event, table: Table) -> AcceptedEvent:
+def _store(event: Event, table: Table) -> tuple[Event, bool]:
+    new = Event.of(event.new_item())
     try:
         table.write(Put(event.new_item(), condition=attr("SK").missing()))
     except ConditionFailedError as failed:
@@ -99,8 +92,8 @@ def _store(event: Event, table: Table) -> AcceptedEvent:
                 f"there is an event {event.event_id} already, and it is another"
             ) from None
         # If the answer to an earlier try was lost, that try stored this event.
-        return AcceptedEvent(there, is_new=there == Event.of(event.new_item()))
-    return AcceptedEvent(Event.of(event.new_item()), is_new=True)
+        return there, there == new
+    return new, True
 
 
 def enqueue_soon(events: Sequence[Event], queue: Queue, now: Milliseconds) -> None:
@@ -129,22 +122,17 @@ def read_page(table: Table, status: Status, cursor: str = "") -> tuple[list[Even
     order, and so is their merge. The cursor has the position in each shard. Raises
     `BadRequestError` and `StorageError`.
     """
-    names = batches(status)
     places = _places(cursor, status)
-    ordered = merge(
-        *(_from(table, name, places.get(shard), shard) for shard, name in enumerate(names))
-    )
-    found = list(islice(ordered, PAGE))
+    shards = [
+        [(due, shard) for due in table.query_due(name, after=places.get(shard), limit=PAGE)]
+        for shard, name in enumerate(batches(status))
+    ]
+    found = list(islice(merge(*shards), PAGE))
     for due, shard in found:
         places[shard] = due
     events = map(Event.of, table.get_all([due.key for due, _ in found]))
     kept = [event for event in events if event.status is status]
     return kept, _cursor(places, status) if len(found) == PAGE else ""
-
-
-def _from(table: Table, batch: str, after: Due | None, shard: int) -> Iterator[tuple[Due, int]]:
-    """Return the first events of a shard after a position: no page needs more than `PAGE`."""
-    return ((due, shard) for due in table.query_due(batch, after=after, limit=PAGE))
 
 
 def _cursor(places: Mapping[int, Due], status: Status) -> str:

@@ -89,25 +89,19 @@ def _cursor(table: Table, now: Milliseconds, map_parallel: MapParallel) -> Milli
     if swept <= horizon + to_milliseconds(SKEW_SECONDS):
         return swept
     telemetry.event(logging.WARNING, "sweep_cursor_ahead", seconds=(swept - horizon) // 1000)
-    for batch in batches(Status.ACTIVE):
-        _put_back(table, batch, horizon + 1, swept, map_parallel)
-    overdue = now - to_milliseconds(OVERDUE_SECONDS)
-    _change(table, CURSOR, {"swept": overdue}, unchanged("swept", swept))
-    return overdue
 
-
-def _put_back(
-    table: Table, batch: str, first: Milliseconds, last: Milliseconds, map_parallel: MapParallel
-) -> None:
-    """Move the events that a rescue by a clock ahead moved to their own times again."""
-
-    def put_back(due: Due) -> None:
+    def put_back(batch: str, due: Due) -> None:
+        """Move an event to its own time again, if a rescue by the clock ahead moved it."""
         next_at = number(table.get(due.key) or {}, "next_at")
         if next_at < due.due:
             _move_in_index(table, batch, next_at, due)
 
-    for group in _groups(list(between(table, batch, first, last))):
-        list(map_parallel(put_back, group))
+    for batch in batches(Status.ACTIVE):
+        for group in _groups(list(between(table, batch, horizon + 1, swept))):
+            list(map_parallel(partial(put_back, batch), group))
+    overdue = now - to_milliseconds(OVERDUE_SECONDS)
+    _change(table, CURSOR, {"swept": overdue}, unchanged("swept", swept))
+    return overdue
 
 
 def _slices(swept: Milliseconds, now: Milliseconds) -> Iterator[tuple[Milliseconds, Milliseconds]]:

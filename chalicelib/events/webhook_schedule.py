@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.writes import Put
-from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+from chalicelib.units import Seconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.events import event, schedule
@@ -31,7 +31,7 @@ class EventSchedule:
         self._clock = clock
 
     def put(self, webhook: Webhook) -> Put:
-        now = self._now()
+        now = to_milliseconds(self._clock())
         created = event.Event(
             event_id=webhook.webhook_id,
             at=now,
@@ -44,7 +44,4 @@ class EventSchedule:
 
     def enqueue(self, written: Sequence[Put]) -> None:
         events = [event.Event.of(put.item) for put in written]
-        schedule.enqueue_soon(events, self._queue(), self._now())
-
-    def _now(self) -> Milliseconds:
-        return to_milliseconds(self._clock())
+        schedule.enqueue_soon(events, self._queue(), to_milliseconds(self._clock()))

@@ -68,7 +68,7 @@ class World:
 
     def accept(self, name: str = "e", at: int = AT) -> Event:
         event = an_event(name, at)
-        return schedule.accept(event, self.table, FakeQueue(), at - 10**9).event
+        return schedule.accept(event, self.table, FakeQueue(), at - 10**9)[0]
 
     def step(self, name: str = "e") -> bool:
         """Handle a message of an event; return whether it led to a delivery."""

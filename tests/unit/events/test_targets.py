@@ -56,7 +56,7 @@ def accept(world: World, name: str, at: int = AT, target: Target | None = None) 
     event = an_event(name, at)
     if target:
         event = Event(name, at, AT, target, event.payload, event.request)
-    return schedule.accept(event, world.table, FakeQueue(), at - 10**9).event
+    return schedule.accept(event, world.table, FakeQueue(), at - 10**9)[0]
 
 
 def status(world: World, name: str) -> Status:

@@ -180,7 +180,7 @@ REDRIVEN_AT = AT + 60_000
 
 
 def accept(table: Table, name: str) -> Event:
-    return schedule.accept(an_event(name), table, FakeQueue(), AT).event
+    return schedule.accept(an_event(name), table, FakeQueue(), AT)[0]
 
 
 def give_up(table: Table, *names: str) -> None:
