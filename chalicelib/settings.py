@@ -152,17 +152,13 @@ def aws(name: str, meaning: str, parse: Parse = str) -> Any:
     return Setting(name, "", parse, "text", "a text", meaning, is_for_aws=True).declare()
 
 
-def parts_of(text: str) -> list[str]:
+def parts_of(text: str) -> tuple[str, ...]:
     """Split a setting at its commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _parse_list(text: str) -> tuple[str, ...]:
-    return tuple(parts_of(text))
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def listed(
-    name: str, valid: str, meaning: str, parse: Parse = _parse_list, *, is_secret: bool = False
+    name: str, valid: str, meaning: str, parse: Parse = parts_of, *, is_secret: bool = False
 ) -> Any:
     """Declare a setting that is a list, by default an empty one."""
     return Setting(name, "", parse, "list", valid, meaning, is_secret=is_secret).declare()
@@ -178,12 +174,13 @@ def _parse_url(text: str) -> str:
 
 
 def _parse_counters(text: str) -> tuple[str, ...]:
-    for part in parts_of(text):
+    counters = parts_of(text)
+    for part in counters:
         if part not in COUNTERS:
             raise ValueError(
                 f"must be some of {', '.join(COUNTERS)}, separated by commas, not {part!r}"
             )
-    return _parse_list(text)
+    return counters
 
 
 def _parse_digests(text: str) -> frozenset[str]:
@@ -342,7 +339,13 @@ class Settings:
     ) -> Settings:
         """Read the settings, with an engine's own defaults. Raises `SettingsError`."""
         settings = cls(**read(cls, environment, defaults))
-        settings._check_retention()
+        # A view is kept until it is folded, which is after its window's marker ends.
+        least = settings.view_window_seconds + 2 * settings.grace_seconds
+        if settings.retention_seconds < least:
+            raise SettingsError(
+                f"RETENTION_SECONDS must be at least {least} (VIEW_WINDOW_SECONDS and twice"
+                f" GRACE_SECONDS), not {settings.retention_seconds}"
+            )
         return settings
 
     @property
@@ -354,15 +357,6 @@ class Settings:
     def features(self) -> frozenset[Feature]:
         on = {Feature.EVENTS: self.events, Feature.WALLETS: self.wallets}
         return frozenset(feature for feature, is_on in on.items() if is_on)
-
-    def _check_retention(self) -> None:
-        """Check that a view is kept until it is folded, which is after its window's marker ends."""
-        least = self.view_window_seconds + 2 * self.grace_seconds
-        if self.retention_seconds < least:
-            raise SettingsError(
-                f"RETENTION_SECONDS must be at least {least} (VIEW_WINDOW_SECONDS and twice"
-                f" GRACE_SECONDS), not {self.retention_seconds}"
-            )
 
 
 def required(name: str, value: str, meaning: str) -> str:

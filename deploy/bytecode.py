@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 VERSION = "3.13"
@@ -65,11 +66,14 @@ def _is_of_lambda(python: str) -> bool:
     return finished.stdout.split() == ["cpython", *VERSION.split(".")]
 
 
-def compile_with(python: str, sources: Path, compiled: Path) -> None:
-    """Have a Python write the zip of the compiled files of a zip's sources."""
-    subprocess.run(  # noqa: S603  fixed arguments
-        [python, "-I", "-S", __file__, str(sources), str(compiled)], check=True
-    )
+def compile_with(python: str, sources: Path) -> dict[str, bytes]:
+    """Have a Python compile the sources of a zip; return the compiled files by name."""
+    with TemporaryDirectory() as folder:
+        compiled = Path(folder) / "compiled.zip"
+        command = [python, "-I", "-S", __file__, str(sources), str(compiled)]
+        subprocess.run(command, check=True)  # noqa: S603  fixed arguments
+        with ZipFile(compiled) as made:
+            return {name: made.read(name) for name in made.namelist()}
 
 
 def compile_all(sources: Path, compiled: Path) -> None:
@@ -77,13 +81,11 @@ def compile_all(sources: Path, compiled: Path) -> None:
     with ZipFile(sources) as given, ZipFile(compiled, "w") as written:
         for name in given.namelist():
             if name.endswith(".py"):
-                written.writestr(name_of(name), compile_source(name, given.read(name)))
-
-
-def name_of(source: str) -> str:
-    """Return the path where Python looks for the compiled file of a source."""
-    path = PurePosixPath(source)
-    return str(path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.cache_tag}.pyc")
+                # The path where Python looks for the compiled file.
+                path = PurePosixPath(name)
+                file = f"{path.stem}.{sys.implementation.cache_tag}.pyc"
+                place = str(path.parent / "__pycache__" / file)
+                written.writestr(place, compile_source(name, given.read(name)))
 
 
 def compile_source(name: str, source: bytes) -> bytes:

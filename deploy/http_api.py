@@ -100,7 +100,7 @@ def routes(table: Iterable[Route]) -> Template:
     made: Template = {}
     latest: dict[Feature | None, str] = {None: "DefaultRoute"}
     for key, route in {key: one for one in table for key in _keys(one)}.items():
-        name = _logical_id(key)
+        name = "".join(["Route", *map(str.capitalize, re.findall("[A-Za-z0-9]+", key))])
         made[name] = _route(key, route, latest.get(route.feature, latest[None]))
         latest[route.feature] = name
     return made
@@ -113,10 +113,6 @@ def _keys(route: Route) -> list[str]:
     # Without events and wallets there is no authorizer, so `api_handler` checks the other tokens.
     is_guarded = route.feature is not None and route.authentication is not Authentication.NONE
     return [f"{method} {route.path}" for method in route.methods if is_guarded]
-
-
-def _logical_id(key: str) -> str:
-    return "".join(["Route", *map(str.capitalize, re.findall("[A-Za-z0-9]+", key))])
 
 
 def _route(key: str, route: Route, before: str) -> Template:

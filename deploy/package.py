@@ -10,9 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -107,9 +106,11 @@ def run(
 def normalize(source: Path, target: Path, python: str | None) -> None:
     """Rewrite a zip with sorted names, one time and mode for all files, and compiled files."""
     with ZipFile(source) as given:
-        files = dict(_read_sources(given))
+        # Files that were compiled elsewhere contain a path and a time.
+        names = [name for name in given.namelist() if not name.endswith((".pyc", "/"))]
+        files = {name: given.read(name) for name in names}
     if python is not None:
-        files |= _compile_all(python, source)
+        files |= bytecode.compile_with(python, source)
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as written:
         for name in sorted(files):
             entry = ZipInfo(name, EARLIEST_TIME)
@@ -117,18 +118,3 @@ def normalize(source: Path, target: Path, python: str | None) -> None:
             entry.external_attr = FILE_MODE << 16
             entry.create_system = 3  # Unix, on every machine
             written.writestr(entry, files[name])
-
-
-def _read_sources(given: ZipFile) -> Iterator[tuple[str, bytes]]:
-    """Yield the files to keep: not those compiled elsewhere, which contain a path and a time."""
-    for name in given.namelist():
-        if not name.endswith((".pyc", "/")):
-            yield name, given.read(name)
-
-
-def _compile_all(python: str, sources: Path) -> dict[str, bytes]:
-    with TemporaryDirectory() as folder:
-        compiled = Path(folder) / "compiled.zip"
-        bytecode.compile_with(python, sources, compiled)
-        with ZipFile(compiled) as made:
-            return {name: made.read(name) for name in made.namelist()}

@@ -128,11 +128,7 @@ def find_notes(changelog: str, version: str) -> str:
             f"CHANGELOG.md has no section of version {version}: add `## [{version}] - YYYY-MM-DD`,"
             " or change chalicelib/__init__.py"
         )
-    return _name_files(found[1].strip() + "\n")
-
-
-def _name_files(text: str) -> str:
-    """Return a text that names the files of its links."""
+    text = found[1].strip() + "\n"
     return LINK.sub(lambda link: link[1] if link[1] == link[2] else f"{link[1]} ({link[2]})", text)
 
 

@@ -49,11 +49,6 @@ class LockedPackage:
     def version(self) -> str:
         return str(self.requirement.specifier).removeprefix("==")
 
-    def is_installed(self) -> bool:
-        """Return whether this Python on this platform gets it."""
-        marker = self.requirement.marker
-        return marker is None or marker.evaluate()
-
 
 def read_lock(lock: Path) -> list[LockedPackage]:
     """Read the packages of a lock."""
@@ -80,7 +75,9 @@ def describe_standalone() -> str:
 
 
 def _read(lock: str) -> list[LockedPackage]:
-    return [part for part in read_lock(template.ROOT / lock) if part.is_installed()]
+    """Read the packages of a lock that this Python on this platform gets."""
+    locked = ((part, part.requirement.marker) for part in read_lock(template.ROOT / lock))
+    return [part for part, marker in locked if marker is None or marker.evaluate()]
 
 
 def _write(

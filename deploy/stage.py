@@ -111,17 +111,14 @@ def forget_names(folder: Folder) -> None:
     config = json.loads(folder.config.read_text())
     for settings in config["stages"].values():
         functions = settings.pop("lambda_functions", {})
-        if own := {name: kept for name in functions if (kept := _without_policy(functions[name]))}:
+        for function in functions.values():
+            function.pop(POLICY, None)
+        if own := {name: kept for name, kept in functions.items() if kept}:
             settings["lambda_functions"] = own
         variables = settings.pop("environment_variables", {})
         if own := {name: variables[name] for name in variables if name not in SETTINGS}:
             settings["environment_variables"] = own
     _write_json(folder.config, config)
-
-
-def _without_policy(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a function that an operator wrote."""
-    return {name: value for name, value in settings.items() if name != POLICY}
 
 
 def _resolve_names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:

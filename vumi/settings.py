@@ -87,7 +87,7 @@ def _parse_metrics(text: str) -> MetricsAccess:
 
 def _parse_prefixes(text: str) -> tuple[str, ...]:
     """Return patterns of prefixes, none of which is that of all ids."""
-    patterns = tuple(parts_of(text))
+    patterns = parts_of(text)
     if wild := [pattern for pattern in patterns if pattern.startswith("*")]:
         raise ValueError(f"must be patterns that don't begin with *, not {wild[0]!r}")
     return patterns

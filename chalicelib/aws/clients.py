@@ -7,7 +7,7 @@ read. boto3 creates the same clients, but takes longer.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.config import Config
 from botocore.session import get_session
@@ -38,25 +38,19 @@ def aws_client(service: str, config: Config | None = CONFIG) -> Any:
     return _session().create_client(service, config=config)
 
 
-class S3Client(Protocol):
-    """The part of boto3's client that is used."""
-
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> object:  # noqa: N803
-        """Call S3's PutObject."""
-
-
 class S3Archive:
     """A `ports.Archive` in one bucket. S3 stores an object completely or not at all."""
 
-    def __init__(self, client: S3Client, bucket: str, retry: Retry | None = None) -> None:
+    def __init__(self, client: Any, bucket: str, retry: Retry | None = None) -> None:
         self._client = client
         self._bucket = bucket
         self._retry = retry or Retry()
 
     def put(self, name: str, body: bytes) -> None:
         check_object_name(name)
-        self._retry.call(lambda: self._put_once(name, body))
 
-    def _put_once(self, name: str, body: bytes) -> None:
-        with translate_errors():
-            self._client.put_object(Bucket=self._bucket, Key=name, Body=body)
+        def once() -> None:
+            with translate_errors():
+                self._client.put_object(Bucket=self._bucket, Key=name, Body=body)
+
+        self._retry.call(once)

@@ -41,14 +41,6 @@ ID = re.compile(r"[!-\-/-~]{1,200}")
 """Visible ASCII without the full stop, which separates the signed parts."""
 
 
-class BadSecretError(ValueError):
-    """A secret is malformed. The message says what is valid, and never has the secret."""
-
-
-class BadWebhookIdError(ValueError):
-    """The id of a webhook can't be signed. The message says what is valid."""
-
-
 def new_secret() -> str:
     """Generate a secret: `whsec_` and 32 random bytes in base64."""
     return PREFIX + base64.b64encode(token_bytes(NEW_BYTES)).decode()
@@ -58,14 +50,12 @@ class Signer:
     """The signer, with one secret or, during a change, two: the current one first.
 
     A secret is `whsec_` and 24 to 64 bytes in base64 with padding, the form that every receiver's
-    library accepts. Raises `BadSecretError`.
+    library accepts. Raises `SettingsError`, whose message never has the secret.
     """
 
     __slots__ = ("_keys",)
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        if not secrets or isinstance(secrets, str):
-            raise BadSecretError("give a list of secrets, the current one first")
         self._keys = tuple(
             _decode_secret(number, secret) for number, secret in enumerate(secrets, 1)
         )
@@ -73,10 +63,10 @@ class Signer:
     def headers(self, webhook_id: str, timestamp: WholeSeconds, body: bytes) -> dict[str, str]:
         """Return `webhook-id`, `webhook-timestamp`, and `webhook-signature`, one part per secret.
 
-        Each attempt of an event has the same id. Raises `BadWebhookIdError`.
+        Each attempt of an event has the same id. Raises `ValueError` for one that can't be signed.
         """
         if not ID.fullmatch(webhook_id):
-            raise BadWebhookIdError(
+            raise ValueError(
                 "the id of a webhook must be 1 to 200 visible ASCII characters without a full stop"
             )
         signed = f"{webhook_id}.{timestamp}.".encode() + body
@@ -91,18 +81,19 @@ class Signer:
 
 
 def _decode_secret(number: int, secret: str) -> bytes:
+    wanted = f"WEBHOOK_SECRETS: secret {number} must"
     encoded = secret.removeprefix(PREFIX)
     if encoded == secret:
-        raise BadSecretError(f"secret {number} must begin with {PREFIX}")
+        raise SettingsError(f"{wanted} begin with {PREFIX}")
     try:
         key = base64.b64decode(encoded)
     except ValueError:
         key = b""
     if base64.b64encode(key).decode() != encoded:
-        raise BadSecretError(f"secret {number} must be {PREFIX} and base64 with padding")
+        raise SettingsError(f"{wanted} be {PREFIX} and base64 with padding")
     if not MIN_BYTES <= len(key) <= MAX_BYTES:
-        raise BadSecretError(
-            f"secret {number} must be {MIN_BYTES} to {MAX_BYTES} bytes in base64, not {len(key)}"
+        raise SettingsError(
+            f"{wanted} be {MIN_BYTES} to {MAX_BYTES} bytes in base64, not {len(key)}"
         )
     return key
 
@@ -119,7 +110,7 @@ class Sender:
         """Post a signed body of JSON to a URL. Each attempt of an event has the same id.
 
         Only a 2xx is a success, and 410 ends all attempts (Standard Webhooks, "Retries"). An error
-        has at most 200 characters and no text of the response. Raises `BadWebhookIdError`.
+        has at most 200 characters and no text of the response. Raises `ValueError` as the signer.
         """
         signed = self.signer.headers(webhook_id, int(self.clock()), body)
         try:
@@ -143,10 +134,7 @@ def sender_of(settings: Settings) -> Sender | None:
     allowed = Allowed.parse(settings.webhook_allow)
     if not settings.webhook_secrets:
         return None
-    try:
-        return Sender(Signer(settings.webhook_secrets), HttpClient(allowed))
-    except BadSecretError as error:
-        raise SettingsError(f"WEBHOOK_SECRETS: {error}") from error
+    return Sender(Signer(settings.webhook_secrets), HttpClient(allowed))
 
 
 def seconds_to_wait(retry_after: str, now: Seconds) -> Seconds:

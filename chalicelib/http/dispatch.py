@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from chalicelib import telemetry
 from chalicelib.http import authentication, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
-from chalicelib.http.messages import Change, Request, Response, Unchanging
+from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Action
 from chalicelib.settings import SettingsError
@@ -67,22 +67,14 @@ def _answer(route: Route, request: Request, resources: AuthenticationResources) 
     guards.check_site(route, request)
     guards.check_caller(route.authentication, request)
     guards.check_options(route, request)
-    guards.check_change(route, request, resources)
+    if route.changes_by_secret:
+        guards.check_limit(Action.CHANGE, request, resources)
     response = route.handler(request, resources)
-    if response.change:
-        _log(response.change, route, request)
+    if change := response.change:
+        by, fields = request.caller.name if request.caller else change.by, sorted(change.fields)
+        action = route.handler.__name__
+        telemetry.changed(by, action, change.id, fields=fields, before=change.before)
     return response
-
-
-def _log(change: Change, route: Route, request: Request) -> None:
-    """Log a change, with the name of the route's handler as the action."""
-    telemetry.changed(
-        request.caller.name if request.caller else change.by,
-        route.handler.__name__,
-        change.id,
-        fields=sorted(change.fields),
-        before=change.before,
-    )
 
 
 def _authenticate(route: Route, request: Request, resources: AuthenticationResources) -> Request:

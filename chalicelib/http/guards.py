@@ -45,8 +45,6 @@ LIMITED = {
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }
-
-
 MAKES_ITEMS = (Action.NEW_ID, Action.CLAIM)
 
 
@@ -112,12 +110,6 @@ def check_new_badge(request: Request, resources: Resources) -> None:
     check_limit(Action.NEW_ID, request, resources)
     check_limit(Action.NEW_ID_A_DAY, request, resources)
     check_quota(resources)
-
-
-def check_change(route: Route, request: Request, resources: Resources) -> None:
-    """Count a change by the secret of a badge. Raises `TooManyRequestsError`."""
-    if route.changes_by_secret:
-        check_limit(Action.CHANGE, request, resources)
 
 
 def check_quota(resources: Resources) -> None:

@@ -19,6 +19,7 @@ else:
 
 HEAD = Path(__file__).with_name("head.html")
 FILE = Path(__file__).with_name("page.html")
+"""The page at `/`, whose pictures `chalicelib.pages.service` draws."""
 CACHED_SECONDS = 300
 """The time for which a cache may keep the page. After it, everybody sees a new version."""
 
@@ -55,14 +56,9 @@ def load(file: Path, style: str = "") -> str:
     return page.replace("<style>\n", f"<style>\n{style or common}", 1)
 
 
-def text() -> str:
-    """Return the page at `/`, whose pictures `chalicelib.pages.service` draws."""
-    return load(FILE)
-
-
 def style() -> str:
     """Return the style of the page at `/`, with which another page may begin its own."""
-    return _inside(text(), "style")
+    return _inside(load(FILE), "style")
 
 
 @cache

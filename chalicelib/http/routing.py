@@ -108,16 +108,14 @@ class RouteTable:
         self._exact: dict[str, dict[str, Route]] = {}
         self._templates: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in self.routes:
-            methods = self._methods_of(route.path)
+            if "{" in route.path:
+                methods = self._templates.setdefault(tuple(route.path.split("/")), {})
+            else:
+                methods = self._exact.setdefault(route.path, {})
             for method in route.methods:
                 if method in methods:
                     raise ValueError(f"two routes answer {method} {route.path}")
                 methods[method] = route
-
-    def _methods_of(self, path: str) -> dict[str, Route]:
-        if "{" in path:
-            return self._templates.setdefault(tuple(path.split("/")), {})
-        return self._exact.setdefault(path, {})
 
     def find(self, path: str) -> Match | None:
         """Return the routes of a path, or None if there are none."""

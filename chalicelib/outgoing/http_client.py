@@ -50,11 +50,7 @@ MAX_STRANGERS_REQUESTS = 8
 
 
 class CallError(Exception):
-    """A request has no answer. The message says why, with no text of the answer."""
-
-
-class MalformedReplyError(Exception):
-    """The answer is not HTTP, or is too long."""
+    """A request has no answer, or one that is not HTTP. The message has no text of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,7 @@ class HttpClient:
             return self._exchange(method, url, headers, body)
         except BadUrlError as refusal:
             raise CallError(f"not called: {refusal}") from None
-        except (UnreachableError, MalformedReplyError) as failure:
+        except UnreachableError as failure:
             raise CallError(str(failure)) from None
         except OSError as failure:
             raise CallError(self._describe_error(failure)) from failure
@@ -236,7 +232,7 @@ class _ReplyStream(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         room = memoryview(buffer)[: self._left]
         if not room:
-            raise MalformedReplyError(f"the response is longer than {self._max_bytes // 1024} KiB")
+            raise CallError(f"the response is longer than {self._max_bytes // 1024} KiB")
         self._wire.settimeout(self._deadline.seconds_left())
         received = self._wire.recv_into(room)
         self._left -= received
@@ -249,7 +245,7 @@ def read_reply(
     method: str = "POST",
     max_bytes: int = MAX_REPLY_BYTES,
 ) -> HttpReply:
-    """Read an answer. The head alone is an answer. Raises `MalformedReplyError` and `OSError`."""
+    """Read an answer. The head alone is an answer. Raises `CallError` and `OSError`."""
     stream = cast("socket.socket", _ReplyStream(wire, deadline, max_bytes))
     try:
         response = http_client.HTTPResponse(stream, method=method)
@@ -260,21 +256,14 @@ def read_reply(
     except ConnectionError:
         raise
     except http_client.HTTPException:
-        raise MalformedReplyError("the response is not HTTP") from None
+        raise CallError("the response is not HTTP") from None
     headers = {name.lower(): value for name, value in response.headers.items()}
-    body = _read_body(response, max_bytes)
-    return HttpReply(response.status, headers.get("retry-after", ""), body, headers)
-
-
-def _read_body(response: http_client.HTTPResponse, max_bytes: int) -> bytes | None:
-    """Read a body to its end, so that the receiver can finish its work; None if that fails.
-
-    `_ReplyStream` limits its bytes and its time. `HTTPResponse` raises many kinds of errors for a
-    malformed chunk.
-    """
+    body = None
+    # Read to the end, so that the receiver can finish its work. `_ReplyStream` limits bytes and
+    # time, and `HTTPResponse` raises many kinds of errors for a malformed chunk.
     with suppress(Exception):
-        return response.read(max_bytes)
-    return None
+        body = response.read(max_bytes)
+    return HttpReply(response.status, headers.get("retry-after", ""), body, headers)
 
 
 def describe_refusal(status: int) -> str:

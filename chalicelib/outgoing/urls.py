@@ -93,10 +93,6 @@ Resolver: TypeAlias = Callable[..., Sequence[Record]]
 """A function like `socket.getaddrinfo`, called with host, port and the keyword `type`."""
 
 
-class BadNetworkError(SettingsError):
-    """A part of WEBHOOK_ALLOW is not a network. The message names it and says what is valid."""
-
-
 class BadUrlError(BadRequestError):
     """A URL may not be called. The message says what is wrong and what to give."""
 
@@ -130,7 +126,7 @@ class Allowed:
 
     @classmethod
     def parse(cls, setting: str) -> Allowed:
-        """Parse comma-separated CIDRs; an empty text means none. Raises `BadNetworkError`."""
+        """Parse comma-separated CIDRs; an empty text means none. Raises `SettingsError`."""
         parts = setting.split(",") if setting.strip() else []
         return cls(tuple(_parse_network(part.strip()) for part in parts))
 
@@ -146,7 +142,7 @@ def _parse_network(part: str) -> Network:
     try:
         return ip_network(part)
     except ValueError as reason:
-        raise BadNetworkError(
+        raise SettingsError(
             f"WEBHOOK_ALLOW must be comma-separated networks like 10.0.0.0/8 or fd00::/8, "
             f"not {part!r}: {reason}"
         ) from None

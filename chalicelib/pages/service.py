@@ -68,7 +68,7 @@ def get_logos(_: Request, __: Resources) -> Response:
 @cache
 def text(*, has_events: bool) -> str:
     """Return the page with its pictures, and with countdowns only if there are events."""
-    whole = EXAMPLE.sub(lambda found: f'"{_draw(found[1])}"', page.text())
+    whole = EXAMPLE.sub(lambda found: f'"{_draw(found[1])}"', page.load(page.FILE))
     return whole if has_events else OF_EVENTS.sub("", whole)
 
 

@@ -87,9 +87,7 @@ class Attribute:  # noqa: PLW1641  its == makes a condition
         return Comparison(self.name, ">=", value)
 
 
-def attr(name: str) -> Attribute:
-    """Return the attribute with a name, from which conditions are made."""
-    return Attribute(name)
+attr = Attribute
 
 
 def unchanged(name: str, value: Value) -> Condition:

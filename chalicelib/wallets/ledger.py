@@ -161,7 +161,8 @@ class Ledger:
             if side.key in there and not side.allows(there[side.key]):
                 balance = number(there[side.key], "balance")
                 result = PostingResult(self._make_entry(posting), side.outcome, balance)
-                return result, (_put_nonce(result), Check(side.key, side.impossible))
+                nonce = Put(result.item, condition=attr("SK").missing())
+                return result, (nonce, Check(side.key, side.impossible))
         return self._make_attempt(posting, max(text(item, "last") for item in there.values()))
 
     def _make_attempt(self, posting: Posting, last: str = "") -> Attempt:
@@ -169,7 +170,7 @@ class Ledger:
         entry = self._make_entry(posting, last)
         result = PostingResult(entry)
         return result, (
-            _put_nonce(result),
+            Put(result.item, condition=attr("SK").missing()),
             *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
             *(side.update(entry.entry_id) for side in _list_sides(posting)),
         )
@@ -197,11 +198,6 @@ def _check(posting: Posting) -> None:
         raise SameWalletError("a wallet can't transfer to itself")
     for wallet_id in posting.wallets:
         wallets.check(wallet_id)
-
-
-def _put_nonce(result: PostingResult) -> Put:
-    """Return the write of the nonce. Its condition, that there is none, makes a posting unique."""
-    return Put(result.item, condition=attr("SK").missing())
 
 
 def _read_result(posting: Posting, item: Item | None) -> PostingResult:

@@ -12,11 +12,11 @@ from chalicelib.outgoing.urls import (
     NOT_PUBLIC,
     Address,
     Allowed,
-    BadNetworkError,
     Network,
     is_public,
     unwrapped,
 )
+from chalicelib.settings import SettingsError
 
 PUBLIC = [
     *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0"),
@@ -137,7 +137,7 @@ def test_an_allowed_ipv6_network_may_be_one_of_mapped_addresses() -> None:
     ],
 )
 def test_a_part_that_is_not_a_network_is_named(setting: str, bad: str) -> None:
-    with pytest.raises(BadNetworkError, match="must be comma-separated networks") as refused:
+    with pytest.raises(SettingsError, match="must be comma-separated networks") as refused:
         Allowed.parse(setting)
     assert f"{bad}" in str(refused.value)
 
@@ -146,6 +146,6 @@ def test_a_part_that_is_not_a_network_is_named(setting: str, bad: str) -> None:
 def test_a_setting_is_read_or_refused_with_our_own_error(setting: str) -> None:
     try:
         networks = Allowed.parse(setting).networks
-    except BadNetworkError:
+    except SettingsError:
         return
     assert [ip_network(part.strip()) for part in setting.split(",") if part.strip()] == [*networks]

@@ -11,8 +11,8 @@ import pytest
 
 from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, fetcher_of
 from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply
-from chalicelib.outgoing.urls import Allowed, BadNetworkError
-from chalicelib.settings import Settings
+from chalicelib.outgoing.urls import Allowed
+from chalicelib.settings import Settings, SettingsError
 from simulation.hosts import Names
 from tests.unit.outgoing.receivers import receiver
 
@@ -139,7 +139,7 @@ def test_only_hosts_of_the_operator_may_be_private() -> None:
     private = GuardedFetcher(HttpClient(Allowed(), Names(["10.0.0.9"])), made.listed)
     with pytest.raises(FetchError, match="resolves to an address that is not public"):
         private.fetch(URL, is_listed=False)
-    with pytest.raises(BadNetworkError):
+    with pytest.raises(SettingsError):
         fetcher_of(Settings(webhook_allow="everything"))
 
 
