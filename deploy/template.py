@@ -141,43 +141,36 @@ def _is_kept(part: Any, truths: Truths) -> bool:
 
 def names_in(value: Any) -> Iterator[str]:
     """Yield the logical names that a part of a template refers to, but none of AWS's own."""
-    match value:
-        case {"Ref": str(name)}:
-            yield from _keep_own(name)
-        case {"Fn::GetAtt": [str(name), *_]}:
-            yield name
-        case {"Fn::Sub": str(text)}:
-            for name in SUB_REFERENCE.findall(text):
-                yield from _keep_own(name)
-        case {"Fn::Sub": [str(text), dict(given)]}:
-            yield from set(names_in({"Fn::Sub": text})) - set(given)
-            yield from names_in(given)
-        case dict():
-            for part in value.values():
-                yield from names_in(part)
-        case list():
-            for part in value:
-                yield from names_in(part)
+    for part in _maps_in(value):
+        match part:
+            case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
+                found = [name]
+            case {"Fn::Sub": str(text)}:
+                found = SUB_REFERENCE.findall(text)
+            case {"Fn::Sub": [str(text), dict(given)]}:
+                found = [name for name in SUB_REFERENCE.findall(text) if name not in given]
+            case _:
+                continue
+        yield from (name.split(".", 1)[0] for name in found if not name.startswith("AWS::"))
 
 
 def conditions_in(value: Any) -> Iterator[str]:
     """Yield the names of the conditions that a part of a template depends on."""
+    for part in _maps_in(value):
+        match part:
+            case {"Fn::If": [str(name), *_]} | {"Condition": str(name)}:
+                yield name
+
+
+def _maps_in(value: Any) -> Iterator[Template]:
+    """Yield each map in a part of a template, outer ones first."""
     match value:
-        case {"Fn::If": [str(name), *parts]}:
-            yield name
-            yield from conditions_in(parts)
         case dict():
-            if isinstance(condition := value.get("Condition"), str):
-                yield condition
-            yield from conditions_in(list(value.values()))
+            yield value
+            yield from _maps_in([*value.values()])
         case list():
             for part in value:
-                yield from conditions_in(part)
-
-
-def _keep_own(name: str) -> Iterator[str]:
-    if not name.startswith("AWS::"):
-        yield name.split(".", maxsplit=1)[0]
+                yield from _maps_in(part)
 
 
 def resolve(value: Any, names: Mapping[str, str]) -> Any:
@@ -188,25 +181,18 @@ def resolve(value: Any, names: Mapping[str, str]) -> Any:
     """
     match value:
         case {"Fn::If": [_, _, otherwise]}:
-            return resolve(otherwise, names)
-        case {"Ref": _} | {"Fn::GetAtt": _} | {"Fn::Sub": _}:
-            return _resolve_reference(value, names)
-        case dict():
-            return {key: resolve(part, names) for key, part in value.items()}
-        case list():
-            return [resolve(part, names) for part in value]
-        case _:
-            return value
-
-
-def _resolve_reference(value: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    match value:
+            value = resolve(otherwise, names)
+        case {"Ref": str(name)}:
+            value = _look_up(name, names)
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
-            return _look_up(f"{name}.{attribute}", names)
+            value = _look_up(f"{name}.{attribute}", names)
         case {"Fn::Sub": str(text)}:
-            return SUB_REFERENCE.sub(lambda found: _look_up(found[1], names), text)
-        case _:
-            return _look_up(str(value.get("Ref", value)), names)
+            value = SUB_REFERENCE.sub(lambda found: _look_up(found[1], names), text)
+        case dict():
+            value = {key: resolve(part, names) for key, part in value.items()}
+        case list():
+            value = [resolve(part, names) for part in value]
+    return value
 
 
 def _look_up(name: str, names: Mapping[str, str]) -> str:
