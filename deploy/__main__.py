@@ -94,8 +94,8 @@ def _write_names(given: argparse.Namespace) -> None:
 
 def _complete(given: argparse.Namespace) -> None:
     """Set the options of functions and event source mappings that Chalice does not support."""
-    step = stage.Completion(boto3.client("lambda"), stage.Folder())
-    for function, options in step.run(given.stage).items():
+    completed = stage.complete(given.stage, boto3.client("lambda"), stage.Folder())
+    for function, options in completed.items():
         print(f"{function}: {', '.join(options)}")
 
 

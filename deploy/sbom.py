@@ -66,7 +66,14 @@ def describe_package(package: Path) -> str:
     """Return the bill of a zip: the packages in it, and those of Lambda's runtime."""
     chalice = [part for part in _read("requirements/deploy.txt") if part.name == "chalice"]
     digest = hashlib.sha256(package.read_bytes()).hexdigest()
-    return _write(chalice, [digest], [*map(_provided_package, LAMBDA_PACKAGES), _runtime()])
+    runtime = template.load()["Resources"]["APIHandler"]["Properties"]["Runtime"]
+    python = {
+        "type": "platform",
+        "name": "python",
+        "version": runtime.removeprefix("python"),
+        "bom-ref": "python",
+    }
+    return _write(chalice, [digest], [*map(_provided_package, LAMBDA_PACKAGES), python])
 
 
 def describe_standalone() -> str:
@@ -115,6 +122,11 @@ def _write(
 def _component(package: LockedPackage) -> Component:
     """Return a package with the hashes of all files of its release: pip chooses one of them."""
     url = f"pkg:pypi/{package.name}@{package.version}"
+    described = metadata.metadata(package.name)
+    if "License-Expression" in described:
+        licence: Component = {"expression": described["License-Expression"]}
+    else:
+        licence = {"license": {"name": described["License"]}}
     files = {"type": "distribution", "url": url, "hashes": _hashes(package.hashes)}
     return {
         "type": "library",
@@ -122,33 +134,15 @@ def _component(package: LockedPackage) -> Component:
         "version": package.version,
         "bom-ref": url,
         "purl": url,
-        "licenses": [_license_of(package.name)],
+        "licenses": [licence],
         "externalReferences": [files],
     }
-
-
-def _license_of(package: str) -> Component:
-    described = metadata.metadata(package)
-    if "License-Expression" in described:
-        return {"expression": described["License-Expression"]}
-    return {"license": {"name": described["License"]}}
 
 
 def _provided_package(name: str) -> Component:
     url = f"pkg:pypi/{name}"
     described = "Part of Lambda's runtime. AWS chooses its version."
     return {"type": "library", "name": name, "bom-ref": url, "purl": url, "description": described}
-
-
-def _runtime() -> Component:
-    """Return the Python of the functions."""
-    version = template.load()["Resources"]["APIHandler"]["Properties"]["Runtime"]
-    return {
-        "type": "platform",
-        "name": "python",
-        "version": version.removeprefix("python"),
-        "bom-ref": "python",
-    }
 
 
 def _hashes(digests: Iterable[str]) -> list[Component]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -145,67 +145,60 @@ class IncompleteError(Exception):
     """A stage can't be completed. The message says what to do first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The step that sets the options Chalice leaves out. It is safe to repeat.
+def complete(
+    stage: str,
+    client: LambdaClient,
+    folder: Folder,
+    pause: Callable[[float], None] = time.sleep,
+) -> dict[str, list[str]]:
+    """Set the options that Chalice leaves out; return those of mappings, by function.
 
-    Lambda refuses a change while it applies another one, so each change is tried again.
+    It is safe to repeat. Raises `IncompleteError`.
     """
+    path = folder.deployed(stage)
+    if not path.exists():
+        raise IncompleteError(f"stage {stage} is not deployed; run: chalice deploy --stage {stage}")
+    deployed = {made["name"]: made for made in json.loads(path.read_text())["resources"]}
+    changes = [change for function in FUNCTIONS for change in _changes(function, deployed, client)]
+    completed = {}
+    for name, resource in deployed.items():
+        if "event_uuid" in resource:
+            function = name.split("-")[0]
+            options, mapping = mapping_options(function), resource["event_uuid"]
+            changes.append(partial(client.update_event_source_mapping, UUID=mapping, **options))
+            completed[function] = sorted(options)
+    for change in changes:
+        _call(change, pause)
+    return completed
 
-    client: LambdaClient
-    folder: Folder
-    pause: Callable[[float], None] = time.sleep
 
-    def run(self, stage: str) -> dict[str, list[str]]:
-        """Complete a stage; return the options set, by function. Raises `IncompleteError`."""
-        deployed = self._read_deployed(stage)
-        mappings = {
-            name.split("-")[0]: resource["event_uuid"]
-            for name, resource in deployed.items()
-            if "event_uuid" in resource
-        }
-        for function in FUNCTIONS:
-            self._set_options(function, deployed)
-        for function, mapping in mappings.items():
-            update = partial(self.client.update_event_source_mapping, UUID=mapping)
-            self._call(partial(update, **mapping_options(function)))
-        return {function: sorted(mapping_options(function)) for function in mappings}
+def _changes(
+    function: str, deployed: Mapping[str, Any], client: LambdaClient
+) -> Iterator[Callable[[], object]]:
+    """Yield the changes of the log format, the log group, and the right to send to its own queue.
 
-    def _call(self, operation: Callable[[], object]) -> None:
-        """Make a call to Lambda. Repeat it after an error that passes by itself."""
-        for _ in range(MAX_ATTEMPTS - 1):
-            try:
-                operation()
-            except ClientError as error:
-                if error.response["Error"]["Code"] not in TRANSIENT:
-                    raise
-            else:
-                return
-            self.pause(POLL_SECONDS)
-        operation()
+    Chalice creates the log group of the API's function under a name that Lambda does not use.
+    """
+    arn, properties = deployed[function]["lambda_arn"], _read_properties(function)
+    group = deployed[f"{function}-log-group"]["log_group_name"]
+    logging: Any = {**properties["LoggingConfig"], "LogGroup": group}
+    yield partial(client.update_function_configuration, FunctionName=arn, LoggingConfig=logging)
+    if loop := properties.get("RecursiveLoop"):
+        yield partial(client.put_function_recursion_config, FunctionName=arn, RecursiveLoop=loop)
 
-    def _read_deployed(self, stage: str) -> dict[str, Any]:
-        """Read the resources that Chalice has deployed, by name."""
-        path = self.folder.deployed(stage)
-        if not path.exists():
-            raise IncompleteError(
-                f"stage {stage} is not deployed; run: chalice deploy --stage {stage}"
-            )
-        return {made["name"]: made for made in json.loads(path.read_text())["resources"]}
 
-    def _set_options(self, function: str, deployed: Mapping[str, Any]) -> None:
-        """Set the log format, the log group, and whether a function may send to its own queue.
-
-        Chalice creates the log group of the API's function under a name that Lambda does not use.
-        """
-        arn, properties = deployed[function]["lambda_arn"], _read_properties(function)
-        group = deployed[f"{function}-log-group"]["log_group_name"]
-        logging: Any = {**properties["LoggingConfig"], "LogGroup": group}
-        update = partial(self.client.update_function_configuration, FunctionName=arn)
-        self._call(partial(update, LoggingConfig=logging))
-        if loop := properties.get("RecursiveLoop"):
-            allow = partial(self.client.put_function_recursion_config, FunctionName=arn)
-            self._call(partial(allow, RecursiveLoop=loop))
+def _call(operation: Callable[[], object], pause: Callable[[float], None]) -> None:
+    """Make a call to Lambda. Repeat it after an error that passes, such as another change."""
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            operation()
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in TRANSIENT:
+                raise
+        else:
+            return
+        pause(POLL_SECONDS)
+    operation()
 
 
 def mapping_options(function: str) -> dict[str, Any]:

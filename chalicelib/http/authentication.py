@@ -58,21 +58,16 @@ class RefusalLog:
 
     def add(self, reason: Reason) -> None:
         """Log a refusal, or count it for the next line with its reason."""
-        left_out = self._count(reason)
-        if left_out is not None:
-            telemetry.event(logging.WARNING, "token_refused", reason=str(reason), left_out=left_out)
-
-    def _count(self, reason: Reason) -> int | None:
-        """Return the number of refusals that a line leaves out now, or None to write no line."""
         with self._lock:
             now = self._clock()
             logged_at = self._logged_at.get(reason)
             # A clock that was set back must not end the log until it is there again.
             if logged_at is not None and logged_at <= now < logged_at + LOG_SECONDS:
                 self._left_out[reason] += 1
-                return None
+                return
             self._logged_at[reason] = now
-            return self._left_out.pop(reason, 0)
+            left_out = self._left_out.pop(reason, 0)
+        telemetry.event(logging.WARNING, "token_refused", reason=str(reason), left_out=left_out)
 
 
 class AuthenticationResources(Resources, Protocol):

@@ -245,7 +245,10 @@ def _parse_name(raw: str) -> tuple[str, Address | None]:
         raise BadUrlError("the URL has no host: give one like https://example.com/")
     labels = name.split(".")
     if NUMBER.fullmatch(labels[-1]):
-        return name, _parse_ipv4(name)
+        try:
+            return name, IPv4Address(name)
+        except ValueError:
+            raise BadUrlError("an IPv4 address must be written as four decimal numbers") from None
     if len(name) > MAX_NAME_CHARACTERS or not all(map(LABEL.fullmatch, labels)):
         raise BadUrlError("the URL's host is not a valid DNS name: give one like example.com")
     return name, None
@@ -259,13 +262,6 @@ def _encode(name: str) -> str:
     except UnicodeError:
         pass
     raise BadUrlError("the URL's host can't be encoded: give it in its xn-- form")
-
-
-def _parse_ipv4(name: str) -> IPv4Address:
-    try:
-        return IPv4Address(name)
-    except ValueError:
-        raise BadUrlError("an IPv4 address must be written as four decimal numbers") from None
 
 
 def _check_addresses(url: Url, addresses: Sequence[Address], allowed: Allowed) -> None:
@@ -298,21 +294,26 @@ def permitted(
     The error does not name the address, because users may not learn the addresses of a private
     network. Raises `BadUrlError` and `UnreachableError`.
     """
-    addresses = (url.address,) if url.address else resolve(url, resolver, seconds)
+    addresses = (url.address,) if url.address else _resolve(url, resolver, seconds)
     _check_addresses(url, addresses, allowed)
     return addresses
 
 
-def resolve(
-    url: Url, resolver: Resolver = socket.getaddrinfo, seconds: Seconds = DNS_SECONDS
-) -> tuple[Address, ...]:
+def _resolve(url: Url, resolver: Resolver, seconds: Seconds) -> tuple[Address, ...]:
     """Resolve a name to its distinct addresses. Raises `UnreachableError`.
 
     The system's resolver has no timeout that can be set, so it runs on a thread, which is abandoned
     after `seconds`.
     """
     resolved: Future[Sequence[Record]] = Future()
-    Thread(target=_run_resolver, args=(resolved, resolver, url), daemon=True).start()
+
+    def run() -> None:
+        try:
+            resolved.set_result(resolver(url.host, url.port, type=socket.SOCK_STREAM))
+        except Exception as failure:  # noqa: BLE001  raised by `result`
+            resolved.set_exception(failure)
+
+    Thread(target=run, daemon=True).start()
     try:
         records = resolved.result(seconds)
     except TimeoutError:
@@ -335,10 +336,3 @@ def resolve_for_stranger(resolver: Resolver, *arguments: Any, **options: Any) ->
         return resolver(*arguments, **options)
     finally:
         STRANGERS_SLOTS.release()
-
-
-def _run_resolver(resolved: Future[Sequence[Record]], resolver: Resolver, url: Url) -> None:
-    try:
-        resolved.set_result(resolver(url.host, url.port, type=socket.SOCK_STREAM))
-    except Exception as failure:  # noqa: BLE001  raised by `resolve`
-        resolved.set_exception(failure)

@@ -21,9 +21,9 @@ from deploy.stage import (
     POLL_SECONDS,
     QUEUES,
     SETTINGS,
-    Completion,
     Folder,
     IncompleteError,
+    complete,
     forget_names,
     mapping_options,
     write_names,
@@ -220,10 +220,8 @@ def deployed(tmp_path: Path) -> Folder:
     return folder
 
 
-def complete(client: FakeLambda, deployed: Folder, pauses: list[float] | None = None) -> None:
-    given: Any = client
-    pause = [] if pauses is None else pauses
-    Completion(given, deployed, pause.append).run("dev")
+def run(client: Any, deployed: Folder, pauses: list[float] | None = None) -> None:
+    complete("dev", client, deployed, ([] if pauses is None else pauses).append)
 
 
 def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
@@ -231,7 +229,7 @@ def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
 ) -> None:
     """To complete a stage again changes nothing."""
     client = FakeLambda()
-    complete(client, deployed)
+    run(client, deployed)
     for function in FUNCTIONS:
         settings = client.settings[function]
         assert settings["LoggingConfig"]["LogFormat"] == "JSON"
@@ -247,14 +245,14 @@ def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
         left_out = {"Queue", "Stream", "StartingPosition", "MetricsConfig"}
         assert source["Properties"].keys() - left_out == options.keys()
     before = json.dumps(client.settings)
-    complete(client, deployed)
+    run(client, deployed)
     assert json.dumps(client.settings) == before
 
 
 def test_a_change_that_lambda_refuses_meanwhile_is_tried_again(deployed: Folder) -> None:
     """A function refuses three times, then a mapping five times, and one after its own change."""
     client, pauses = FakeLambda(busy={"put_views": 3, uuid_of("fold_views"): 5}), list[float]()
-    complete(client, deployed, pauses)
+    run(client, deployed, pauses)
     assert pauses == [POLL_SECONDS] * (3 + 2 + 5)
     assert set(client.settings) == {*FUNCTIONS, *map(uuid_of, CONSUMERS)}
 
@@ -263,11 +261,11 @@ def test_a_change_that_lambda_refuses_meanwhile_is_tried_again(deployed: Folder)
 def test_a_change_that_lambda_always_refuses_is_an_error(deployed: Folder, stuck: str) -> None:
     client = FakeLambda(busy={stuck: 1_000_000})
     with pytest.raises(ClientError, match="ResourceConflictException"):
-        complete(client, deployed)
+        run(client, deployed)
     assert 1_000_000 - client.busy[stuck] == MAX_ATTEMPTS
     assert stuck not in client.settings
 
 
 def test_a_stage_that_is_not_deployed_is_refused_with_the_command_to_run(tmp_path: Path) -> None:
     with pytest.raises(IncompleteError, match="dev is not deployed; run: chalice deploy --stage"):
-        complete(FakeLambda(), Folder(tmp_path))
+        run(FakeLambda(), Folder(tmp_path))
