@@ -1,4 +1,4 @@
-"""The routes of wallets: permissions and results."""
+"""The routes of wallets: permissions, results, and amounts as texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from chalicelib.http import tokens
-from chalicelib.wallets.wallet import MAX_BALANCE
+from chalicelib.wallets import serializers
+from chalicelib.wallets.serializers import parse_amount as parse
+from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting
+from simulation.clocks import NOON
 from simulation.tokens import store_token
 from tests.unit.http_requests import Answer, Api, read_badge
 
@@ -59,8 +62,9 @@ class Desk(Api):
         assert shown.status == 200, shown.text
         return shown.body
 
-    def badge(self, of: str) -> tuple[str, str, str, bool]:
-        return read_badge(lambda path: self.ask("GET", path, token=""), f"{WALLETS}/{of}/badge")
+    def badge(self, of: str, query: str = "") -> tuple[str, str, str, bool]:
+        path = f"{WALLETS}/{of}/badge"
+        return read_badge(lambda path: self.ask("GET", path, token=""), path, query)
 
 
 @pytest.fixture
@@ -160,7 +164,8 @@ def test_a_wallet_is_opened_once_for_a_user_and_is_empty(desk: Desk) -> None:
     again = desk.ask("POST", WALLETS, {"user_id": EVA})
     assert again.refusal == (409, "wallet_exists")
     assert again.details == {"id": made.body["id"]}
-    assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).body["id"] == made.body["id"]
+    mine = {**made.body, "user_id": EVA, "badge": False}
+    assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).body == mine
     assert desk.open(BOB) != made.body["id"]
 
 
@@ -276,7 +281,83 @@ def test_a_wallet_has_a_badge_only_if_it_is_switched_on(desk: Desk) -> None:
     assert desk.badge(eva) == hidden == desk.badge(NOBODY)
     desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True}, EVAS)
     assert desk.badge(eva) == ("balance", "1,234.5", "blue", False)
+    assert desk.badge(eva, "?label=tips") == ("tips", "1,234.5", "blue", False)
     off = desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": False}, EVAS)
     assert off.body == {"id": eva, "badge": False}
     assert desk.badge(eva) == hidden
     assert desk.balance(eva) == 1_234_500_000
+
+
+# ---- JSON
+
+
+AT = int(NOON * 1000)
+MOMENT = "2026-03-14T12:00:00.000Z"
+DEPOSIT = Posting("nonce-01", MAX_BALANCE, "a")
+TRANSFER = Posting("nonce-01", 30, "b", "a")
+DEPOSITED = {"kind": "deposit", "amount": "9223372036854775807", "to": "a"}
+TRANSFERRED = {"kind": "transfer", "amount": "30", "to": "b", "from": "a"}
+OWN = {"nonce": "nonce-01"}
+
+
+@pytest.mark.parametrize(
+    ("posting", "wallet_id", "fields"),
+    [
+        (DEPOSIT, "a", DEPOSITED | OWN),
+        (TRANSFER, "a", TRANSFERRED | OWN),
+        (TRANSFER, "b", TRANSFERRED),
+    ],
+)
+def test_only_a_transfer_has_a_source_and_only_the_asker_sees_the_nonce(
+    posting: Posting, wallet_id: str, fields: dict[str, str]
+) -> None:
+    assert serializers.transactions(([Entry("1", posting, AT)], ""), wallet_id, AT) == {
+        "transactions": [{"id": "1", "at": MOMENT, **fields}],
+        "archived_before": "2026-03-12T12:00:00.000Z",
+    }
+
+
+# ---- amounts
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "0",
+        "01",
+        "-1",
+        "+1",
+        "1.0",
+        "1_000",
+        "1\n",
+        "",
+        "\u0661",
+        "\u00b2",
+        "9223372036854775808",
+        "9" * 5_000,
+        1,
+        1.0,
+        None,
+        b"1",
+    ],
+)
+def test_other_amounts_are_refused_with_the_fix(wrong: object) -> None:
+    range_of_amounts = '"1" to "9223372036854775807", no sign, no point'
+    with pytest.raises(ValueError, match=range_of_amounts):
+        parse(wrong)
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        (0, "0"),
+        (1, "0.000001"),
+        (100_000, "0.1"),
+        (10_000_000, "10"),
+        (12_500_000, "12.5"),
+        (1_000_000_000_000, "1,000,000"),
+        (MAX_BALANCE, "9,223,372,036,854.775807"),
+    ],
+)
+def test_whole_units_have_no_fraction(amount: int, shown: str) -> None:
+    assert serializers.units(amount) == shown

@@ -1,15 +1,21 @@
-"""The retries of a call, on a clock that only the test moves."""
+"""What no engine makes of its own: the retries of a call, messages, and conditions."""
 
 from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
+from chalicelib.storage.messages import MalformedError, handle_messages, parse_records
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailedError
 from simulation.clocks import FakeTime
+from simulation.logs import counting_metrics, logged_events
 
 ROUNDING = 1e-9
 """Sums of the waits differ from the budget by less, in seconds."""
@@ -105,3 +111,67 @@ def test_no_try_begins_after_the_budget_or_the_last_try(
         time.now += takes
     assert 1 <= len(started) <= attempts
     assert all(at <= budget + ROUNDING for at in started[1:])
+
+
+# ---- messages
+
+
+def number(body: object) -> int:
+    try:
+        return int(str(body))
+    except ValueError as error:
+        raise MalformedError(str(error)) from error
+
+
+def test_each_value_is_handled_once_and_a_failed_one_returns_all_its_messages() -> None:
+    handled: list[list[int]] = []
+
+    def handle(values: list[int]) -> Sequence[int]:
+        handled.append(values)
+        return [2]
+
+    bodies = {"a": "1", "b": "2", "c": "1", "d": "2"}
+    assert handle_messages(bodies, number, handle) == ["b", "d"]
+    assert handled == [[1, 2]]
+
+
+def test_malformed_messages_are_logged_counted_and_returned(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with counting_metrics() as counted:
+        assert handle_messages({1: "x", 2: "5", 3: "y"}, number, lambda _: ()) == [1, 3]
+    assert counted == {"vu-mi": {"malformed": 2}}
+    assert logged_events(caplog) == [
+        (logging.ERROR, "malformed_message", {"message_id": message_id}) for message_id in (1, 3)
+    ]
+    errors = [record.exc_info for record in caplog.records if record.levelno == logging.ERROR]
+    assert all(error and error[0] is MalformedError for error in errors)
+
+
+def fail(record: object) -> None:
+    raise AssertionError(f"{record} is not malformed")
+
+
+def test_records_without_a_value_are_neither_parsed_nor_malformed() -> None:
+    values = {"a": 0, "b": None, "c": 1}
+    assert parse_records(values, values.get, fail) == ([("a", 0), ("c", 1)], [])
+
+
+# ---- conditions
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [attr("n") == 1, attr("n").exists(), attr("n").exists() & attr("m").exists()],
+)
+def test_a_condition_is_not_combined_by_the_words_and_and_or(condition: object) -> None:
+    """Python's `and` would drop one of the two."""
+    with pytest.raises(TypeError, match="combine conditions by"):
+        bool(condition)
+
+
+@pytest.mark.parametrize("value", [1, -1, "x", ["x"], {"x": 1}, 0, "", [], {}])
+def test_an_attribute_is_unchanged_if_it_has_its_value_or_is_missing_if_it_was_empty(
+    value: int | str,
+) -> None:
+    assert unchanged("n", value) == (attr("n") == value if value else attr("n").missing())
