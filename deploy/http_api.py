@@ -42,14 +42,9 @@ GUARDED = {
 """The kinds of routes; `$default` calls `api_handler` without the authorizer."""
 
 
-def load() -> Template:
-    """Read `.chalice/http_api.yaml`."""
-    return template.load(RESOURCES)
-
-
 def replace_rest_api(packaged: Template) -> Template:
     """Return the template of `chalice package` with the HTTP API in place of the REST API."""
-    added = load()
+    added = template.load(RESOURCES)
     joined = {part: {**packaged.get(part, {}), **added[part]} for part in JOINED}
     resources = {
         **_without_rest_api(packaged["Resources"]),

@@ -14,7 +14,7 @@ from chalicelib.aws import resources
 from chalicelib.http.authentication import authenticate
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError
-from chalicelib.http.messages import Caller, Request, Response
+from chalicelib.http.messages import Caller, Request
 from chalicelib.http.routing import Authentication, Route, RouteTable
 
 blueprint = Blueprint(__name__)
@@ -62,7 +62,11 @@ def _view(app: Chalice, table: RouteTable, route: Route) -> Callable[..., Chalic
         if app.current_request is None:
             raise RuntimeError("Chalice calls a view without a request")
         request = to_request(app.current_request, route.path)
-        return _to_chalice(dispatch(table, request, resources.current(), app.lambda_context))
+        response = dispatch(table, request, resources.current(), app.lambda_context)
+        # A REST API returns a picture only if `Accept` begins with its type. Otherwise Chalice
+        # refuses. It takes text as text.
+        body = response.body if response.is_binary else response.body.decode()
+        return ChaliceResponse(body, dict(response.headers), response.status)
 
     view.__doc__ = route.handler.__doc__  # the summary of the route in the template
     return view
@@ -92,12 +96,3 @@ def _body(request: ChaliceRequest) -> bytes:
     except UnicodeEncodeError:
         return NOT_UTF_8
     return body if isinstance(body, bytes) else body.encode()
-
-
-def _to_chalice(response: Response) -> ChaliceResponse:
-    """Return a response for Chalice, which takes text as text.
-
-    A REST API returns a picture only if `Accept` begins with its type. Otherwise Chalice refuses.
-    """
-    body = response.body if response.is_binary else response.body.decode()
-    return ChaliceResponse(body, dict(response.headers), response.status)

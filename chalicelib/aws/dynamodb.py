@@ -109,7 +109,14 @@ class DynamoTable:
         last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
-        request = _due(batch, first, last)
+        values: Item = {":batch": batch, ":first": first, ":last": last}
+        request = {
+            "IndexName": INDEX,
+            "KeyConditionExpression": "#batch = :batch AND #due BETWEEN :first AND :last",
+            # DynamoDB reserves some names of attributes.
+            "ExpressionAttributeNames": {"#batch": "batch", "#due": "due"},
+            "ExpressionAttributeValues": encode_item(values),
+        }
         start = {}
         if after is not None:
             place = {"batch": encode(batch), "due": encode(after.due)}
@@ -272,20 +279,6 @@ def _between(partition: str, first: str, last: str) -> dict[str, Any]:
         f":{name}": encode(text) for name, text in (("first", first), ("last", last)) if text
     }
     return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
-
-
-def _due(batch: str, first: Milliseconds, last: Milliseconds) -> dict[str, Any]:
-    """Return the arguments of a query of the index; DynamoDB reserves some names of attributes."""
-    return {
-        "IndexName": INDEX,
-        "KeyConditionExpression": "#batch = :batch AND #due BETWEEN :first AND :last",
-        "ExpressionAttributeNames": {"#batch": "batch", "#due": "due"},
-        "ExpressionAttributeValues": {
-            ":batch": encode(batch),
-            ":first": encode(first),
-            ":last": encode(last),
-        },
-    }
 
 
 def _chunks(parts: Sequence[Part], size: int) -> Iterator[list[Part]]:

@@ -199,10 +199,18 @@ class JsonClient:
         """
         body = json.dumps(request).encode()
         reply = self.send(self._headers(operation, body), body)
-        _check(reply)
+        expected, actual = reply.headers.get("x-amz-crc32"), str(zlib.crc32(reply.body))
+        if expected is not None and expected != actual:
+            raise exceptions.ChecksumError(
+                checksum_type="crc32", expected_checksum=expected, actual_checksum=actual
+            )
         if reply.status >= FIRST_ERROR:
             raise exceptions.ClientError(_error(reply), operation)
-        return _content(reply)
+        try:
+            content: dict[str, Any] = json.loads(reply.body or b"{}")
+        except ValueError as error:
+            raise exceptions.HTTPClientError(error=repr(error)) from error
+        return content
 
     def _headers(self, operation: str, body: bytes) -> dict[str, str]:
         headers = {
@@ -251,23 +259,6 @@ def endpoint_of(service: str, region: str, environment: Mapping[str, str]) -> Sp
 
 def _credential(environment: Mapping[str, str], name: str) -> str:
     return required(name, environment.get(name, ""), "a credential of the function's role")
-
-
-def _check(reply: HttpReply) -> None:
-    """Compare an answer with its checksum, which DynamoDB sends."""
-    expected, actual = reply.headers.get("x-amz-crc32"), str(zlib.crc32(reply.body))
-    if expected is not None and expected != actual:
-        raise exceptions.ChecksumError(
-            checksum_type="crc32", expected_checksum=expected, actual_checksum=actual
-        )
-
-
-def _content(reply: HttpReply) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(reply.body or b"{}")
-    except ValueError as error:
-        raise exceptions.HTTPClientError(error=repr(error)) from error
-    return content
 
 
 def _error(reply: HttpReply) -> Any:

@@ -30,7 +30,14 @@ class SqsQueue:
 
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         check_delay(delay)
-        self._retry.call(lambda: self._send_once(body, delay))
+
+        def once() -> None:
+            with translate_errors():
+                self._client.send_message(
+                    QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)
+                )
+
+        self._retry.call(once)
 
     def send_all(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -52,12 +59,6 @@ class SqsQueue:
                 break
         if refused or waiting:
             raise NotSentError(refused + waiting, reason)
-
-    def _send_once(self, body: str, delay: Seconds) -> None:
-        with translate_errors():
-            self._client.send_message(
-                QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)
-            )
 
     def _send_batch(self, messages: Sequence[Message], refused: list[Message]) -> list[Message]:
         """Send up to ten messages; return those to try again, append refused ones to `refused`."""

@@ -89,6 +89,4 @@ def to_response(failure: Exception) -> Response:
 def unavailable(message: str) -> Response:
     """Answer 503, with the time after which to try again."""
     response = error(503, "unavailable", message)
-    return Response(
-        response.status, {**response.headers, "Retry-After": RETRY_SECONDS}, response.body
-    )
+    return response._replace(headers={**response.headers, "Retry-After": RETRY_SECONDS})

@@ -173,12 +173,8 @@ def _is_from_own_site(headers: Mapping[str, str]) -> bool:
         return site in OWN_SITE
     if (origin := headers.get("origin")) is None:
         return True
-    return _host(origin) == headers.get("host", "").lower()
-
-
-def _host(origin: str) -> str:
-    """Return the host and the port of an origin, or a text that no host is equal to."""
     try:
-        return urlsplit(origin).netloc.lower() or "no host"
+        host = urlsplit(origin).netloc.lower()
     except ValueError:
-        return "no host"
+        return False
+    return host != "" and host == headers.get("host", "").lower()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib import VERSION
-from deploy import release, sbom, template
+from deploy import package, release, template
 from deploy.release import ReleaseError
 
 SAMPLE = """# Changelog
@@ -91,7 +91,7 @@ def test_two_builds_that_differ_are_no_release(files: Path, tmp_path: Path) -> N
 
 def test_a_bill_that_breaks_the_schema_is_found(tmp_path: Path) -> None:
     bill = tmp_path / "standalone.cdx.json"
-    bill.write_text(sbom.describe_standalone())
+    bill.write_text(package.describe_standalone())
     release.validate_bill(bill)
     bill.write_text(bill.read_text().replace('"library"', '"no type"', 1))
     with pytest.raises(ReleaseError, match=r"standalone\.cdx\.json is not valid CycloneDX"):
