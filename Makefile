@@ -216,7 +216,7 @@ logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos from
 
 # The files are made from the commit, and pip asks no index.
 release: $(VENV)/dev.stamp $(VENV)/wheels.stamp ## make and check the files of a release in build/release
-	$(BIN)/python -m deploy.release --out build/release --wheels $(VENV)/wheels
+	$(BIN)/python -m deploy release --out build/release --wheels $(VENV)/wheels
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "vu-mi needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1); try make PYTHON=python3.13" >&2; exit 1; }

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     import boto3
 
     from chalicelib.events import sender
+    from deploy import release
     from vumi.operate.installations import stack
 else:
     boto3, sender = lazy("boto3"), lazy("chalicelib.events.sender")
-    stack = lazy("vumi.operate.installations.stack")
+    release, stack = lazy("deploy.release"), lazy("vumi.operate.installations.stack")
 
 REPORTED_ERRORS = (
     BotoCoreError,
@@ -60,10 +61,14 @@ def _make_parser() -> argparse.ArgumentParser:
     for name, step in STEPS.items():
         adding = steps.add_parser(name, help=step.__doc__, description=step.__doc__)
         adding.set_defaults(step=step)
-        if step is not _print_secrets:
+        if step not in {_print_secrets, _release}:
             adding.add_argument("--stage", required=True, help="dev, prod or another name")
-        if step in {_package, _write_resources}:
+        if step in {_package, _write_resources, _release}:
             adding.add_argument("--out", type=Path, required=True, help="the output folder")
+        if step is _release:
+            adding.add_argument(
+                "--wheels", type=Path, required=True, help="the wheels of the locks"
+            )
         if step is _write_names:
             adding.add_argument("--stack", required=True, help="the name of the stack")
     return parser
@@ -114,6 +119,12 @@ def _print_secrets(_: argparse.Namespace) -> None:
     print(f"WebhookSecrets={sender.new_secret()}")
 
 
+def _release(given: argparse.Namespace) -> None:
+    """Make the files of a release twice from the commit, compare them, and check them."""
+    release.release(template.ROOT, given.out, given.wheels.absolute())
+    print(*sorted(given.out.iterdir()), sep="\n")
+
+
 STEPS = {
     "package": _package,
     "resources": _write_resources,
@@ -121,6 +132,7 @@ STEPS = {
     "complete": _complete,
     "url": _print_url,
     "secrets": _print_secrets,
+    "release": _release,
 }
 
 if __name__ == "__main__":

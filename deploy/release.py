@@ -1,4 +1,4 @@
-"""`python -m deploy.release`: the files of a release, with the same bytes wherever they are made.
+"""The files of a release, with the same bytes wherever they are made.
 
 They are made twice from the commit, in folders and with rights that differ, compared, and checked
 by installing them. pip asks no index: it gets the wheels of the locks.
@@ -6,7 +6,6 @@ by installing them. pip asks no index: it gets the wheels of the locks.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -14,7 +13,7 @@ import re
 import shutil
 import sys
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,6 @@ from cyclonedx.schema import SchemaVersion
 from chalicelib import VERSION
 from chalicelib.lazy import lazy
 from deploy import bytecode, template
-from deploy.bytecode import WrongPythonError
 from deploy.package import PackagingError, run
 
 if TYPE_CHECKING:
@@ -69,21 +67,6 @@ class Tools:
 
     hatchling: Path
     environment: Mapping[str, str]
-
-
-def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
-    """Make the files of a release, and return the exit status."""
-    parser = argparse.ArgumentParser("python -m deploy.release", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="the output folder")
-    parser.add_argument("--wheels", type=Path, required=True, help="the wheels of the locks")
-    given = parser.parse_args(arguments)
-    try:
-        release(root, given.out, given.wheels.absolute())
-    except (PackagingError, WrongPythonError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.write("".join(f"{path}\n" for path in sorted(given.out.iterdir())))
-    return 0
 
 
 def release(root: Path, out: Path, wheels: Path) -> None:
@@ -266,7 +249,3 @@ def install(file: Path, environment: Mapping[str, str]) -> None:
             raise ReleaseError(f"{file.name} is not version {VERSION}: it printed {printed!r}")
         (folder / "counts.csv").write_text("id,count\nrelease,1\n")
         run([program, "import", "--new", "counts.csv"], folder, {"DATA": "data"})
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -45,16 +45,11 @@ Record: TypeAlias = Mapping[str, Any]
 Value = TypeVar("Value", bound=Hashable)
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
 
-VIEWS_QUEUE = os.environ.get("VIEWS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-views")
-TABLE_STREAM = os.environ.get(
-    "TABLE_STREAM_ARN", "arn:aws:dynamodb:us-east-1:000000000000:table/vu-mi/stream/label"
-)
-DELIVERY_QUEUE = os.environ.get(
-    "DELIVERY_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-deliveries"
-)
-DISTRIBUTION_QUEUE = os.environ.get(
-    "DISTRIBUTION_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-distribution"
-)
+SAMPLE = "arn:aws:{}:us-east-1:000000000000:{}".format
+VIEWS_QUEUE = os.environ.get("VIEWS_QUEUE_ARN", SAMPLE("sqs", "vu-mi-views"))
+TABLE_STREAM = os.environ.get("TABLE_STREAM_ARN", SAMPLE("dynamodb", "table/vu-mi/stream/label"))
+DELIVERY_QUEUE = os.environ.get("DELIVERY_QUEUE_ARN", SAMPLE("sqs", "vu-mi-deliveries"))
+DISTRIBUTION_QUEUE = os.environ.get("DISTRIBUTION_QUEUE_ARN", SAMPLE("sqs", "vu-mi-distribution"))
 """The ARNs that Chalice's decorators need. `chalice deploy` reads them from `.chalice/config.json`,
 and the template of `chalice package` replaces them with its own resources."""
 

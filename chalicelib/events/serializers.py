@@ -8,6 +8,7 @@ from typing import Any
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import PLAIN, Look
 from chalicelib.events.event import Attempt, Event, Status
+from chalicelib.http.fields import present
 from chalicelib.units import Milliseconds, WholeSeconds, to_iso8601
 
 LABEL = "event"
@@ -43,9 +44,7 @@ def to_json(event: Event) -> dict[str, Any]:
         document["next_attempt"] = to_iso8601(event.next_at)
     if event.claim:
         document["claim"] = {"by": event.claim, "until": to_iso8601(event.lease)}
-    if event.last_error:
-        document["last_error"] = event.last_error
-    return document
+    return document | present(last_error=event.last_error)
 
 
 def timer(event: Event, now: Milliseconds) -> dict[str, Any]:
@@ -85,11 +84,6 @@ def _duration(seconds: WholeSeconds) -> str:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    document: dict[str, Any] = {"started": to_iso8601(attempt.started)}
-    if attempt.ended:
-        document["ended"] = to_iso8601(attempt.ended)
-    if attempt.code:
-        document["status"] = attempt.code
-    if attempt.error:
-        document["error"] = attempt.error
-    return document
+    ended = attempt.ended and to_iso8601(attempt.ended)
+    more = present(ended=ended, status=attempt.code, error=attempt.error)
+    return {"started": to_iso8601(attempt.started), **more}

@@ -10,9 +10,8 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable
-from enum import StrEnum
 from threading import Lock
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.http import tokens
@@ -31,17 +30,9 @@ BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9_-]{20,200}) *")
 """The header of a request with a token. On AWS, the authorizer gets no other header."""
 LOG_SECONDS = 60
 """The shortest time between two lines with one reason."""
-
-
-class Reason(StrEnum):
-    """The reason why a request with authentication was refused."""
-
-    MISSING = "missing"
-    """It had no header `Authorization`."""
-    MALFORMED = "malformed"
-    """The header was not `Bearer` and a token."""
-    UNKNOWN = "unknown"
-    """Nobody has the token."""
+Reason: TypeAlias = Literal["missing", "malformed", "unknown"]
+"""Why a request with authentication was refused: it had no header `Authorization`, one that was not
+`Bearer` and a token, or a token that nobody has."""
 
 
 class RefusalLog:
@@ -67,7 +58,7 @@ class RefusalLog:
                 return
             self._logged_at[reason] = now
             left_out = self._left_out.pop(reason, 0)
-        telemetry.event(logging.WARNING, "token_refused", reason=str(reason), left_out=left_out)
+        telemetry.event(logging.WARNING, "token_refused", reason=reason, left_out=left_out)
 
 
 class AuthenticationResources(Resources, Protocol):
@@ -88,11 +79,11 @@ def authenticate(authorization: str, resources: AuthenticationResources) -> Call
     Raises `UnauthorizedError`, `ForbiddenError` and `StorageError`.
     """
     if not BEARER.fullmatch(authorization):
-        resources.refusals.add(Reason.MALFORMED if authorization else Reason.MISSING)
+        resources.refusals.add("malformed" if authorization else "missing")
         raise UnauthorizedError(NO_TOKEN)
     caller = find(authorization, resources)
     if caller is None:
-        resources.refusals.add(Reason.UNKNOWN)
+        resources.refusals.add("unknown")
         raise ForbiddenError("this token opens nothing here")
     return caller
 

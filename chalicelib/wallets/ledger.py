@@ -100,7 +100,7 @@ class _Side:
             self.key,
             values={"last": entry_id},
             add={"balance": self.change},
-            condition=self._possible & (attr("last") < entry_id),
+            condition=self.conditions[0] & (attr("last") < entry_id),
         )
 
     def allows(self, item: Item) -> bool:
@@ -108,16 +108,12 @@ class _Side:
         return 0 <= number(item, "balance") + self.change <= MAX_BALANCE
 
     @property
-    def _possible(self) -> Condition:
+    def conditions(self) -> tuple[Condition, Condition]:
+        """Return the condition that the wallet can take the change, and that it can't."""
+        balance, room = attr("balance"), MAX_BALANCE - self.change
         if self.change < 0:
-            return attr("balance") >= -self.change
-        return attr("balance") <= MAX_BALANCE - self.change
-
-    @property
-    def impossible(self) -> Condition:
-        if self.change < 0:
-            return attr("balance") < -self.change
-        return attr("balance") > MAX_BALANCE - self.change
+            return balance >= -self.change, balance < -self.change
+        return balance <= room, balance > room
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +158,7 @@ class Ledger:
                 balance = number(there[side.key], "balance")
                 result = PostingResult(self._make_entry(posting), side.outcome, balance)
                 nonce = Put(result.item, condition=attr("SK").missing())
-                return result, (nonce, Check(side.key, side.impossible))
+                return result, (nonce, Check(side.key, side.conditions[1]))
         return self._make_attempt(posting, max(text(item, "last") for item in there.values()))
 
     def _make_attempt(self, posting: Posting, last: str = "") -> Attempt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -138,7 +138,7 @@ def test_a_line_a_minute_has_the_number_of_refusals_without_a_line(
 ) -> None:
     for seconds in (0, 1, 59.9, 60, 60, 119, 120, 400):
         clock.now = NOON + seconds
-        log.add(Reason.UNKNOWN)
+        log.add("unknown")
     assert LOG_SECONDS == 60
     assert lines(caplog) == [("unknown", 0), ("unknown", 2), ("unknown", 2), ("unknown", 0)]
 
@@ -146,21 +146,22 @@ def test_a_line_a_minute_has_the_number_of_refusals_without_a_line(
 def test_each_reason_has_lines_of_its_own(
     caplog: pytest.LogCaptureFixture, clock: Clock, log: RefusalLog
 ) -> None:
-    for reason in (*Reason, *Reason, Reason.MISSING):
+    reasons: tuple[Reason, ...] = get_args(Reason)
+    for reason in (*reasons, *reasons, reasons[0]):
         log.add(reason)
     clock.now += LOG_SECONDS
-    for reason in Reason:
+    for reason in reasons:
         log.add(reason)
-    first = [(str(reason), 0) for reason in Reason]
+    first = [(reason, 0) for reason in reasons]
     assert lines(caplog) == [*first, ("missing", 2), ("malformed", 1), ("unknown", 1)]
 
 
 def test_a_clock_that_was_set_back_does_not_end_the_log(
     caplog: pytest.LogCaptureFixture, clock: Clock, log: RefusalLog
 ) -> None:
-    log.add(Reason.UNKNOWN)
+    log.add("unknown")
     clock.now -= 86_400
-    log.add(Reason.UNKNOWN)
+    log.add("unknown")
     assert lines(caplog) == [("unknown", 0), ("unknown", 0)]
 
 
