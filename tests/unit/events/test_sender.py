@@ -1,10 +1,15 @@
-"""The sender of webhooks: its signed requests, their results, and signatures that verify."""
+"""The targets of events, and the sender of webhooks, whose signatures verify."""
 
 from __future__ import annotations
 
 import base64
+import logging
+import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from cryptography.x509 import DNSName
@@ -12,18 +17,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from chalicelib.events.event import DeliveryResult
-from chalicelib.events.sender import (
-    Sender,
-    Signer,
-    new_secret,
-    seconds_to_wait,
-)
+from chalicelib import telemetry
+from chalicelib.events import schedule
+from chalicelib.events.delivery import deliver, send
+from chalicelib.events.event import DeliveryResult, Event, Status, Target, TargetKind
+from chalicelib.events.sender import Sender, Signer, new_secret, seconds_to_wait, sender_of
 from chalicelib.outgoing.http_client import HttpClient
-from chalicelib.settings import SettingsError
+from chalicelib.outgoing.webhooks import NO_SECRET
+from chalicelib.settings import Settings, SettingsError
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
+from chalicelib.storage.ports import Message
 from simulation.authority import Authority
 from simulation.clocks import NOON
 from simulation.hosts import Names
+from simulation.logs import logged_events
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.scheduled_events import AT
+from simulation.tables import FaultyTable
 from tests.unit.outgoing.receivers import LOOPBACK, receiver
 
 SECRET = new_secret()
@@ -212,7 +224,172 @@ def test_an_id_that_could_be_read_two_ways_is_refused(webhook_id: str) -> None:
         Signer([KNOWN_SECRET]).headers(webhook_id, now(), BODY)
 
 
-@pytest.mark.parametrize("webhook_id", ["a", "a" * 200, "evt_01K", "!-/~"])
-def test_any_other_visible_id_is_signed(webhook_id: str) -> None:
-    headers = Signer([KNOWN_SECRET]).headers(webhook_id, now(), BODY)
-    Webhook(KNOWN_SECRET).verify(BODY, headers)
+def test_any_other_visible_id_is_signed() -> None:
+    for webhook_id in ("a", "a" * 200, "evt_01K", "!-/~"):
+        headers = Signer([KNOWN_SECRET]).headers(webhook_id, now(), BODY)
+        Webhook(KNOWN_SECRET).verify(BODY, headers)
+
+
+@dataclass
+class World(GivenResources):
+    """Resources at noon, with a queue that a test can read."""
+
+    delivery_queue: FakeQueue = field(default_factory=FakeQueue)
+    clock: Callable[[], float] = lambda: NOON
+
+
+@pytest.fixture
+def world() -> World:
+    return World(table=MemoryTable())
+
+
+LOG = Target(TargetKind.LOG)
+
+
+def accept(world: World, *names: str, target: Target = LOG) -> None:
+    for name in names:
+        event = Event(name, AT, AT, target, '"hello"', "digest")
+        schedule.accept(event, world.table, FakeQueue(), AT - 10**9)
+
+
+def status(world: World, name: str) -> Status:
+    return schedule.read(world.table, name).status
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (UnavailableError("no"), (logging.WARNING, "event_waits", {"reason": "no"})),
+        (StorageRefusedError("no"), (logging.WARNING, "event_waits", {"reason": "no"})),
+        (OSError("a bug"), (logging.ERROR, "event_not_delivered", {})),
+    ],
+)
+@pytest.mark.parametrize("step", ["claim", "settle"])
+def test_only_the_event_that_fails_at_a_step_is_logged_and_delivered_again(
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    failure: Exception,
+    said: tuple[int, str, dict[str, object]],
+    step: str,
+) -> None:
+    accept(world, "a", "b")
+
+    def fail(writes: Any) -> None:
+        [write] = writes
+        if write.key.pk == "TIMER#a" and ("status" in write.values) == (step == "settle"):
+            raise failure
+
+    world.table = FaultyTable(world.table, before_write=fail)
+    assert deliver(["a", "b"], world) == {"a"}
+    assert (status(world, "a"), status(world, "b")) == (Status.ACTIVE, Status.SUCCESS)
+    level, name, fields = said
+    assert logged_events(caplog) == [(level, name, {"event_id": "a", **fields})]
+
+
+def test_malformed_webhook_settings_fail_no_event_to_the_log(world: World) -> None:
+    accept(world, "a")
+    accept(world, "b", target=Target(TargetKind.URL, "https://example.com/"))
+
+    class Wrong(World):
+        @property
+        def sender(self) -> Sender | None:
+            return sender_of(Settings(webhook_secrets=("no secret",)))
+
+        @sender.setter
+        def sender(self, value: object) -> None:
+            pass
+
+    assert deliver(["a", "b"], Wrong(table=world.table)) == set()
+    assert status(world, "a") is Status.SUCCESS
+    [attempt] = schedule.read(world.table, "b").attempts
+    assert attempt.error.startswith("nothing can be sent: WEBHOOK_SECRETS")
+
+
+def test_no_event_waits_for_the_receiver_of_another(world: World) -> None:
+    """No delivery passes the barrier until all twenty have reached it."""
+    names = [f"e{number}" for number in range(20)]
+    barrier = threading.Barrier(len(names), timeout=30)
+
+    class Meeting(FakeQueue):
+        def send_all(self, messages: Sequence[Message]) -> None:
+            barrier.wait()
+            super().send_all(messages)
+
+    world.event_queues = {"orders": Meeting()}
+    accept(world, *names, target=Target(TargetKind.QUEUE, "orders"))
+    assert deliver(names, world) == set()
+
+
+# ---- targets
+
+URL = "https://example.com/hook"
+
+
+@dataclass
+class FakeSender:
+    """A sender that keeps its posts."""
+
+    posted: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def post(self, *what: Any) -> DeliveryResult:
+        self.posted.append(what)
+        return DeliveryResult(204)
+
+
+def no_queue(_: str) -> None:
+    """No queue is listed."""
+
+
+def no_sender() -> None:
+    """There is no secret."""
+
+
+def event(kind: TargetKind, address: str = "", payload: str = "") -> Event:
+    return Event("e", AT, AT, Target(kind, address), payload, "digest")
+
+
+@pytest.mark.parametrize(("payload", "body"), [('{"a":"ü"}', '{"a":"ü"}'), ("", '{"id": "e"}')])
+def test_a_url_and_a_queue_get_the_payload_or_the_id_as_json(payload: str, body: str) -> None:
+    sender, queue = FakeSender(), FakeQueue()
+    posted = event(TargetKind.URL, URL, payload)
+    assert send(posted, no_queue, lambda: cast("Sender", sender)) == DeliveryResult(204)
+    assert sender.posted == [(URL, "e", body.encode())]
+    queued = event(TargetKind.QUEUE, "orders", payload)
+    assert send(queued, {"orders": queue}.get, no_sender) == DeliveryResult()
+    assert queue.bodies == [body]
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "said"),
+    [
+        (TargetKind.URL, URL, NO_SECRET),
+        (TargetKind.QUEUE, "orders", "EVENT_QUEUES has no queue orders"),
+    ],
+)
+def test_without_a_secret_or_its_queue_nothing_is_sent(
+    kind: TargetKind, address: str, said: str
+) -> None:
+    assert send(event(kind, address), no_queue, no_sender) == DeliveryResult(error=said)
+
+
+def test_a_failed_queue_is_reported_briefly() -> None:
+    full = FakeQueue(StorageRefusedError("x" * 1000))
+    delivery = send(event(TargetKind.QUEUE, "orders"), lambda _: full, no_sender)
+    assert delivery.error.startswith("the queue does not take it: xxx")
+    assert len(delivery.error) == 200
+    assert not delivery.is_final
+
+
+@pytest.mark.parametrize(
+    ("payload", "printed"), [('"said"', "said"), ('{"a":1}', {"a": 1}), ("", None)]
+)
+def test_the_log_gets_the_payload(
+    caplog: pytest.LogCaptureFixture, payload: str, printed: object
+) -> None:
+    with caplog.at_level(logging.INFO, logger=telemetry.log.name):
+        logged = event(TargetKind.LOG, payload=payload)
+        assert send(logged, no_queue, no_sender) == DeliveryResult()
+    [record] = caplog.records
+    fields = vars(record)["fields"]
+    assert (record.getMessage(), record.levelname) == ("event_logged", "INFO")
+    assert (fields["event_id"], fields["payload"]) == ("e", printed)

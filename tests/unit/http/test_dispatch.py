@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from chalicelib.http import tokens
+from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import PIXEL
+from chalicelib.badges.responses import badge_json, badge_svg
+from chalicelib.http import responses, tokens
 from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.http.errors import ClientError
 from chalicelib.http.messages import Caller, Request, Response, Role
@@ -106,6 +110,7 @@ def refusal(response: Response) -> tuple[int, str, str]:
     error = json.loads(response.body)["error"]
     assert response.headers["Content-Type"] == "application/json"
     assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
     return response.status, error["code"], error["message"]
 
 
@@ -269,3 +274,36 @@ def test_the_last_parameter_may_have_the_rest_of_the_path(
 def test_no_two_routes_match_the_same_request() -> None:
     with pytest.raises(ValueError, match="two routes answer HEAD /"):
         RouteTable((Route("HEAD", "/", show), Route("GET", "/", show, with_head=True)))
+
+
+# ---- responses
+
+BADGE = Badge("views", "0")
+
+
+def test_a_badge_that_nobody_shall_see_is_one_transparent_pixel() -> None:
+    response = badge_svg(BADGE._replace(style=PIXEL))
+    assert response.headers == badge_svg(BADGE).headers
+    drawn = ET.fromstring(response.body)  # noqa: S314  our own
+    assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
+    assert (dict(drawn.attrib), [*drawn]) == ({"width": "1", "height": "1"}, [])
+
+
+def test_an_image_that_is_opened_as_a_page_runs_no_script_and_loads_nothing() -> None:
+    policy = badge_svg(BADGE).headers["Content-Security-Policy"]
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    assert "Content-Security-Policy" not in badge_json(BADGE).headers
+
+
+def test_no_cache_stores_a_badge() -> None:
+    """GitHub's image proxy and browsers each obey some of these words."""
+    for response in (badge_json(BADGE), badge_svg(BADGE)):
+        headers = response.headers
+        words = {word.strip() for word in headers["Cache-Control"].split(",")}
+        assert words == {"max-age=0", "no-cache", "no-store", "must-revalidate"}
+        assert headers["Pragma"] == "no-cache"
+        assert headers["Expires"] == "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+def test_json_is_compact_and_escapes_what_utf_8_can_not_hold() -> None:
+    assert responses.json({"status": "\ud800ü"}).body == b'{"status":"\\ud800\\u00fc"}'
