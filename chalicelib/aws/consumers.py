@@ -105,8 +105,10 @@ def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
     telemetry.begin("sweep_events", tick.context)
     resources = current()
     now = to_milliseconds(resources.clock())
-    swept = sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
-    return {"sent": swept.sent, "overdue": swept.overdue}
+    sent, overdue = sweep.sweep(
+        resources.table, resources.distribution_queue, now, resources.map_parallel
+    )
+    return {"sent": sent, "overdue": overdue}
 
 
 @blueprint.on_sqs_message(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
@@ -52,7 +51,6 @@ OLD_ITEM = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 """The error of a failed condition has the stored item, so that it is not read again."""
 ENTRIES = {Check: "ConditionCheck", Put: "Put", Update: "Update", Delete: "Delete"}
 """The names of writes in `TransactItems`."""
-NOWHERE: Mapping[str, Any] = MappingProxyType({})
 
 
 class DynamoTable:
@@ -110,18 +108,17 @@ class DynamoTable:
         after: Due | None = None,
     ) -> list[Due]:
         values: Item = {":batch": batch, ":first": first, ":last": last}
-        request = {
+        request: dict[str, Any] = {
             "IndexName": INDEX,
             "KeyConditionExpression": "#batch = :batch AND #due BETWEEN :first AND :last",
             # DynamoDB reserves some names of attributes.
             "ExpressionAttributeNames": {"#batch": "batch", "#due": "due"},
             "ExpressionAttributeValues": encode_item(values),
         }
-        start = {}
         if after is not None:
             place = {"batch": encode(batch), "due": encode(after.due)}
-            start = {"ExclusiveStartKey": encode_key(after.key) | place}
-        pages = self._pages(request, limit, start)
+            request["ExclusiveStartKey"] = encode_key(after.key) | place
+        pages = self._pages(request, limit)
         items = [decode_item(item) for page in pages for item in page["Items"]]
         return [Due(number(item, "due"), key_of(item)) for item in items]
 
@@ -223,17 +220,15 @@ class DynamoTable:
                     raise _cancellation(error) from error
                 raise
 
-    def _pages(
-        self, request: Mapping[str, Any], limit: int, start: Mapping[str, Any] = NOWHERE
-    ) -> Iterator[dict[str, Any]]:
+    def _pages(self, request: Mapping[str, Any], limit: int) -> Iterator[dict[str, Any]]:
         """Yield the pages of a Query, each of at most 1 MB, until `limit` items are read."""
         while limit > 0:
-            page = self._ask("query", **request, **start, Limit=limit)
+            page = self._ask("query", **request, Limit=limit)
             yield page
             limit -= page["Count"]
             if "LastEvaluatedKey" not in page:
                 return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            request = {**request, "ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
         def once() -> dict[str, Any]:

@@ -58,7 +58,6 @@ TRACE = "_X_AMZN_TRACE_ID"
 """Lambda sets this variable. With its value, Lambda finds functions that invoke themselves."""
 UNQUOTED = "-=;:+&[]{}\"',"
 ALGORITHM = "AWS4-HMAC-SHA256"
-TERMINATION = "aws4_request"
 
 
 class HttpReply(NamedTuple):
@@ -156,7 +155,7 @@ class Signer:
         canonical = "\n".join(
             ("POST", path, "", *(f"{name}:{value}" for name, value in lines), "", names)
         )
-        scope = (moment[:8], self.region, self.service, TERMINATION)
+        scope = (moment[:8], self.region, self.service, "aws4_request")
         signature = self._signature(f"{canonical}\n{_sha256(body)}", moment, scope)
         credential = f"Credential={self.key_id}/{'/'.join(scope)}"
         authorization = f"{ALGORITHM} {credential}, SignedHeaders={names}, Signature={signature}"

@@ -35,7 +35,6 @@ MAX_DIGITS = 9
 PREFIX = "whsec_"
 MIN_BYTES = 24
 MAX_BYTES = 64
-NEW_BYTES = 32
 
 ID = re.compile(r"[!-\-/-~]{1,200}")
 """Visible ASCII without the full stop, which separates the signed parts."""
@@ -43,7 +42,7 @@ ID = re.compile(r"[!-\-/-~]{1,200}")
 
 def new_secret() -> str:
     """Generate a secret: `whsec_` and 32 random bytes in base64."""
-    return PREFIX + base64.b64encode(token_bytes(NEW_BYTES)).decode()
+    return PREFIX + base64.b64encode(token_bytes(32)).decode()
 
 
 class Signer:
@@ -122,7 +121,7 @@ class Sender:
             reply.status,
             "" if reply.status in DELIVERED else describe_refusal(reply.status),
             is_final=reply.status == GONE,
-            retry_after=seconds_to_wait(reply.retry_after, self.clock()),
+            retry_after=seconds_to_wait(reply.headers.get("retry-after", ""), self.clock()),
         )
 
 

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TypeAlias
@@ -50,21 +49,13 @@ SweptGroup: TypeAlias = tuple[tuple[str, int], ...]
 """The ids of events that a sweep sends together, each with its due time in milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepResult:
-    """The number of events that a sweep sent, and how many of them were overdue."""
-
-    sent: int
-    overdue: int
-
-
 def sweep(
     table: Table, distribution: Queue, now: Milliseconds, map_parallel: MapParallel = map
-) -> SweepResult:
+) -> tuple[int, int]:
     """Send the events that are due soon to the distribution.
 
-    `map_parallel` moves overdue events in the index. Raises `StorageError`; the next sweep goes on
-    from the cursor.
+    Returns the number of events, and how many of them were overdue. `map_parallel` moves those in
+    the index. Raises `StorageError`; the next sweep goes on from the cursor.
     """
     swept = _cursor(table, now, map_parallel)
     late = min(swept, now - to_milliseconds(OVERDUE_SECONDS))
@@ -79,7 +70,7 @@ def sweep(
     if overdue:
         telemetry.event(logging.WARNING, "overdue_events_sent", events=overdue)
     telemetry.count(events_swept=ahead, events_overdue=overdue)
-    return SweepResult(ahead + overdue, overdue)
+    return ahead + overdue, overdue
 
 
 def _cursor(table: Table, now: Milliseconds, map_parallel: MapParallel) -> Milliseconds:

@@ -12,12 +12,10 @@ if TYPE_CHECKING:
 else:
     hashlib, secrets = lazy("hashlib"), lazy("secrets")
 
-TOKEN_BYTES = 32
-
 
 def new_token() -> str:
     """Generate a token of 43 letters, digits, `-` and `_`."""
-    return secrets.token_urlsafe(TOKEN_BYTES)
+    return secrets.token_urlsafe(32)
 
 
 def digest(token: str) -> str:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 else:
     ssl, http_client, tls = lazy("ssl"), lazy("http.client"), lazy("chalicelib.tls")
 
-USER_AGENT = "vu-mi"
 CALL_SECONDS = 10.0
 MAX_ADDRESSES = 4
 """The maximum number of addresses of a name that are tried."""
@@ -57,11 +56,10 @@ class CallError(Exception):
 class HttpReply:
     """The answer to a request; `body` is None if it could not be read to its end.
 
-    `retry_after` is the header of this name, or empty. `headers` have names in lower case.
+    The names of `headers` are in lower case.
     """
 
     status: int
-    retry_after: str = ""
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -189,7 +187,7 @@ def _dial(address: Address, port: int, seconds: Seconds) -> socket.socket:
 def _write_request(method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> bytes:
     fields = {
         "Host": url.authority,
-        "User-Agent": USER_AGENT,
+        "User-Agent": "vu-mi",
         "Accept": "*/*",
         "Connection": "close",
         **({} if body is None else {"Content-Length": str(len(body))}),
@@ -263,7 +261,7 @@ def read_reply(
     # time, and `HTTPResponse` raises many kinds of errors for a malformed chunk.
     with suppress(Exception):
         body = response.read(max_bytes)
-    return HttpReply(response.status, headers.get("retry-after", ""), body, headers)
+    return HttpReply(response.status, body, headers)
 
 
 def describe_refusal(status: int) -> str:

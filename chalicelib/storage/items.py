@@ -11,11 +11,8 @@ from chalicelib.units import Milliseconds
 Value: TypeAlias = "str | int | list[Value] | dict[str, Value]"
 Item: TypeAlias = dict[str, Value]
 
-MAX_PARTITION_KEY_BYTES = 2048
-MAX_SORT_KEY_BYTES = 1024
 MAX_DIGITS = 38
 """Digits of a number (DynamoDB developer guide, "Data types")."""
-NUMBER_END = 10**MAX_DIGITS
 MAX_LEVELS = 32
 """Levels of lists and maps (DynamoDB developer guide, "Quotas")."""
 
@@ -72,8 +69,8 @@ def check_item(item: Mapping[str, Value]) -> None:
 
 def check_key(key: Key) -> None:
     """Raise `StorageRefusedError` for a key that no table can store."""
-    _check_length("PK", key.pk, MAX_PARTITION_KEY_BYTES)
-    _check_length("SK", key.sk, MAX_SORT_KEY_BYTES)
+    _check_length("PK", key.pk, 2048)
+    _check_length("SK", key.sk, 1024)
 
 
 def _check_length(name: str, value: str, most: int) -> None:
@@ -93,7 +90,7 @@ def check_value(value: object, levels: int = MAX_LEVELS) -> None:
         case str():  # first, because most values are
             return
         case int() if not isinstance(value, bool):
-            if abs(value) >= NUMBER_END:
+            if abs(value) >= 10**MAX_DIGITS:
                 raise StorageRefusedError(
                     f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}"
                 )

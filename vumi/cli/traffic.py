@@ -143,8 +143,8 @@ def _explain(reply: HttpReply) -> str:
 
 def _find_wait(reply: HttpReply) -> str:
     """Return when a used up rate limit begins again, or an empty text."""
-    if reply.retry_after.isdecimal():
-        return f"in {reply.retry_after} s"
+    if (wait := reply.headers.get("retry-after", "")).isdecimal():
+        return f"in {wait} s"
     reset = reply.headers.get("x-ratelimit-reset", "")
     if reply.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         return f"after {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M} UTC"

@@ -29,7 +29,6 @@ from chalicelib.events.sweep import (
     PAGE,
     RESCUE_SECONDS,
     SKEW_SECONDS,
-    SweepResult,
     distribute,
     group_in,
     sweep,
@@ -211,7 +210,7 @@ def test_a_sweep_counts_its_events_and_warns_only_of_overdue_ones(
 def test_events_are_sent_in_groups_from_all_pages_of_the_shards(table: Table) -> None:
     accept(table, *range(AT, AT + SHARDS * PAGE + 850))
     queue = FakeQueue()
-    assert sweep(table, queue, AT) == SweepResult(sent=SHARDS * PAGE + 850, overdue=0)
+    assert sweep(table, queue, AT) == (SHARDS * PAGE + 850, 0)
     assert len(sent(queue)) == SHARDS * PAGE + 850
     assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
 
@@ -304,6 +303,6 @@ def test_overdue_events_are_moved_in_parallel_up_to_the_limit(table: Table) -> N
         return done
 
     found = sweep(table, FakeQueue(), AT + 2 * MINUTE, each)
-    assert found == SweepResult(150, 150)
+    assert found == (150, 150)
     assert sum(groups) == 150
     assert max(groups) <= GROUP

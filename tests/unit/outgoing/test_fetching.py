@@ -36,14 +36,14 @@ def fetcher(anywhere: FakeClient, listed: FakeClient | None = None) -> GuardedFe
 
 
 def test_a_file_is_fetched_by_one_get() -> None:
-    client = FakeClient(lambda: HttpReply(200, "", b"line\n"))
+    client = FakeClient(lambda: HttpReply(200, b"line\n"))
     assert fetcher(client).fetch(URL, is_listed=False) == b"line\n"
     assert client.calls == [("GET", URL, {"Accept-Encoding": "identity"})]
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> None:
-    anywhere, listed = (FakeClient(lambda: HttpReply(200, "", b"")) for _ in range(2))
+    anywhere, listed = (FakeClient(lambda: HttpReply(200, b"")) for _ in range(2))
     fetcher(anywhere, listed).fetch(URL, is_listed=is_listed)
     assert (len(anywhere.calls), len(listed.calls)) == (1 - is_listed, int(is_listed))
 
@@ -51,12 +51,12 @@ def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> N
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (HttpReply(404, "", b"secret"), "there is no file (answered 404)"),
-        (HttpReply(410, "", b"secret"), "there is no file (answered 410)"),
-        (HttpReply(204, "", b""), "answered 204"),
-        (HttpReply(301, "", b"secret"), "answered 301, and redirects are not followed"),
-        (HttpReply(429, "", None), "answered 429"),
-        (HttpReply(500, "", b"secret"), "answered 500"),
+        (HttpReply(404, b"secret"), "there is no file (answered 404)"),
+        (HttpReply(410, b"secret"), "there is no file (answered 410)"),
+        (HttpReply(204, b""), "answered 204"),
+        (HttpReply(301, b"secret"), "answered 301, and redirects are not followed"),
+        (HttpReply(429, None), "answered 429"),
+        (HttpReply(500, b"secret"), "answered 500"),
         (HttpReply(200), "the file can't be read to its end, or is longer than 64 KiB"),
     ],
 )
@@ -82,8 +82,8 @@ def fetch_while_held(held: Sequence[tuple[str, bool]], url: str, *, is_listed: b
 
     def answer() -> HttpReply:
         if following := next(left, None):
-            return HttpReply(200, "", one.fetch(following[0], is_listed=following[1]))
-        return HttpReply(200, "", b"line")
+            return HttpReply(200, one.fetch(following[0], is_listed=following[1]))
+        return HttpReply(200, b"line")
 
     one = fetcher(FakeClient(answer))
     first, listed = next(left)

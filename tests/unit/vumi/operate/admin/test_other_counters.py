@@ -102,12 +102,12 @@ class FakeClient:
 
 
 def read(service: str, page: str, body: bytes, address: str = "") -> tuple[int, list[str]]:
-    client = FakeClient(lambda: HttpReply(200, "", body))
+    client = FakeClient(lambda: HttpReply(200, body))
     return other_counters.read(client, service, page, address), client.urls
 
 
 def refusal(service: str, body: bytes | None, status: int = 200) -> str:
-    client = FakeClient(lambda: HttpReply(status, "", body))
+    client = FakeClient(lambda: HttpReply(status, body))
     with pytest.raises(NotReadError) as failure:
         other_counters.read(client, service, "octocat")
     return str(failure.value).removeprefix(f"{service} has not given the count of octocat: ")
@@ -138,7 +138,7 @@ def test_a_page_without_a_path_is_a_site(service: str) -> None:
     ],
 )
 def test_busuanzi_finds_the_page_in_the_referer(page: str, referer: str) -> None:
-    client = FakeClient(lambda: HttpReply(200, "", jsonp(COUNTS)))
+    client = FakeClient(lambda: HttpReply(200, jsonp(COUNTS)))
     other_counters.read(client, "busuanzi", page)
     assert client.referers == [referer]
 
