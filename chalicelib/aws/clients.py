@@ -12,7 +12,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.session import get_session
 
-from chalicelib.aws.errors import translate_errors
+from chalicelib.aws.json_client import translate_errors
 from chalicelib.storage.ports import check_object_name
 from chalicelib.storage.retry import Retry
 

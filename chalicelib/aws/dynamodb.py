@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
-from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translate_errors
+from chalicelib.aws.json_client import TRANSIENT, code_of, meaning, translate_errors
 from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import Combination, Comparison, Condition, Presence
 from chalicelib.storage.errors import StorageError, UnavailableError

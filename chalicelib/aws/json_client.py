@@ -1,4 +1,4 @@
-"""The client of DynamoDB and SQS in a Lambda function.
+"""The client of DynamoDB and SQS in a Lambda function, and the meaning of errors of AWS.
 
 Its methods and its errors are those of botocore's clients, but it imports botocore only for an
 error: a cold start would spend most of its processor time on botocore. It reads the region and the
@@ -18,7 +18,8 @@ import json
 import select
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
@@ -27,10 +28,12 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from chalicelib.lazy import lazy, load
 from chalicelib.settings import required
+from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from botocore import exceptions
+    from botocore.exceptions import ClientError
 
     from chalicelib import tls
 else:
@@ -58,6 +61,34 @@ TRACE = "_X_AMZN_TRACE_ID"
 """Lambda sets this variable. With its value, Lambda finds functions that invoke themselves."""
 UNQUOTED = "-=;:+&[]{}\"',"
 ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+TRANSIENT = frozenset(
+    {
+        "InternalFailure",
+        "InternalServerError",
+        "KmsThrottled",
+        "LimitExceededException",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "Throttling",
+        "ThrottledException",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
+"""Error codes after which the same call may work (DynamoDB's and SQS's API references)."""
+
+SERVER_ERROR = 500
 
 
 class HttpReply(NamedTuple):
@@ -277,3 +308,32 @@ def _error(reply: HttpReply) -> Any:
         "Error": {"Code": older or kind, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": reply.status},
     }
+
+
+def code_of(error: ClientError) -> str:
+    """Return the error code of an answer, without the namespace that SQS puts before it."""
+    return error.response.get("Error", {}).get("Code", "").rsplit(".", 1)[-1]
+
+
+def meaning(error: ClientError) -> StorageError:
+    """Return the `StorageError` for an error of AWS."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    transient = code_of(error) in TRANSIENT or status >= SERVER_ERROR
+    return (UnavailableError if transient else StorageRefusedError)(str(error))
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise a `StorageError` in place of botocore's errors."""
+    try:
+        yield
+    except exceptions.ClientError as error:
+        raise meaning(error) from error
+    except (
+        exceptions.HTTPClientError,
+        exceptions.ConnectionError,
+        exceptions.ChecksumError,
+    ) as error:
+        raise UnavailableError(str(error)) from error
+    except exceptions.BotoCoreError as error:
+        raise StorageRefusedError(str(error)) from error

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from chalicelib.aws.errors import translate_errors
+from chalicelib.aws.json_client import translate_errors
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Message, NotSentError, check_delay
 from chalicelib.storage.retry import Retry

@@ -23,7 +23,7 @@ from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.attribute_values import decode, encode
 from chalicelib.aws.clients import S3Archive, aws_client
-from chalicelib.aws.errors import meaning, translate_errors
+from chalicelib.aws.json_client import meaning, translate_errors
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Value

@@ -22,7 +22,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.errors import meaning, translate_errors
 from chalicelib.aws.json_client import (
     Connections,
     HttpReply,
@@ -30,6 +29,8 @@ from chalicelib.aws.json_client import (
     Signer,
     endpoint_of,
     json_client,
+    meaning,
+    translate_errors,
 )
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import UnavailableError
