@@ -6,6 +6,7 @@ become a stack of their own. Where some of its conditions are decided, parts of 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -22,19 +23,10 @@ ALL_FEATURES: Truths = {"HasEvents": True, "HasWallets": True, "HasTokens": True
 """The conditions of a stack with all features, such as that of `chalice deploy`."""
 ROOT = Path(__file__).parent.parent
 RESOURCES = ROOT / ".chalice" / "resources.yaml"
-PROTECTED_STAGE = "prod"
-"""The stage whose table stays when its stack is deleted."""
 PROTECTIONS = ("DeletionProtectionEnabled", "VersioningConfiguration")
 """The properties that keep data. A bucket with earlier versions of objects can't be deleted."""
 SUB_REFERENCE = re.compile(r"\$\{([A-Za-z0-9:.]+)\}")
 """A reference in the text of an `Fn::Sub`."""
-
-
-class AliasFreeDumper(yaml.CSafeDumper):
-    """A YAML dumper without aliases, which CloudFormation does not support."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the same for every value
-        return True
 
 
 class UnknownNameError(Exception):
@@ -53,8 +45,9 @@ def _parse(text: str) -> Template:
 
 
 def dump(template: Template) -> str:
-    """Return a template as YAML for CloudFormation."""
-    text: str = yaml.dump(template, Dumper=AliasFreeDumper)
+    """Return a template as YAML without aliases, which CloudFormation does not support."""
+    copied = json.loads(json.dumps(template))  # no part is there twice
+    text: str = yaml.dump(copied, Dumper=yaml.CSafeDumper)
     return text
 
 
@@ -63,20 +56,15 @@ def for_stage(template: Template, stage: str) -> Template:
 
     Only prod has deletion protection, versions and retention of its data.
     """
-    if stage == PROTECTED_STAGE:
+    if stage == "prod":
         return template
-    resources = {
-        name: _make_disposable(resource) for name, resource in template["Resources"].items()
-    }
-    return {**template, "Resources": resources}
-
-
-def _make_disposable(resource: Template) -> Template:
-    properties = dict(resource.get("Properties", {}))
-    for protection in PROTECTIONS:
-        properties.pop(protection, None)
-    kept = {key: value for key, value in resource.items() if not key.endswith("Policy")}
-    return {**kept, "Properties": properties} if properties else kept
+    disposable = deepcopy(template)
+    for resource in disposable["Resources"].values():
+        for policy in [key for key in resource if key.endswith("Policy")]:
+            del resource[policy]
+        for protection in PROTECTIONS:
+            resource.get("Properties", {}).pop(protection, None)
+    return disposable
 
 
 def extract_standalone(template: Template) -> Template:

@@ -9,7 +9,6 @@ from typing import Any
 
 from chalicelib import api
 from chalicelib.aws import http_api, resources
-from chalicelib.http.routing import RouteTable
 from chalicelib.settings import SettingsError
 
 resources.connect()
@@ -17,11 +16,8 @@ resources.connect()
 
 def handler(event: http_api.Event, context: Any) -> dict[str, Any]:
     """Answer a request."""
-    return http_api.answer(_table(), event, context)
-
-
-def _table() -> RouteTable:
     try:
-        return api.table_of(resources.current().settings.drop_in)
+        table = api.table_of(resources.current().settings.drop_in)
     except SettingsError:  # the response says that it failed
-        return api.TABLE
+        table = api.TABLE
+    return http_api.answer(table, event, context)

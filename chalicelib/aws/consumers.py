@@ -21,7 +21,7 @@ from chalicelib.counting import keys
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Key
-from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.units import to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.api import ProcessResources
@@ -63,6 +63,7 @@ OF_VIEWS = (
     "chalicelib.counting.view",
 )
 """The modules of `put_views` and `fold_views`, whose starts are the most frequent."""
+REMOVED_AT = "ApproximateCreationDateTime"
 SEQUENCE_DIGITS = 40
 """The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""
 
@@ -193,7 +194,7 @@ def marker_removal(record: Record) -> MarkerRemoval | None:
     """
 
     def read(key: Key, change: Record) -> MarkerRemoval:
-        return views.MarkerRemoval.of(key, _removed_at(change))
+        return views.MarkerRemoval.of(key, float(change.get(REMOVED_AT, 0)))
 
     return _parse(record, keys.WINDOW, keys.WINDOW, read)
 
@@ -206,7 +207,8 @@ def entry_removal(record: Record) -> EntryRemoval | None:
 
     def read(_: Key, change: Record) -> EntryRemoval:
         item = attribute_values.decode_item(change["OldImage"])
-        return archive.EntryRemoval.of(item, int(change["SequenceNumber"]), _removed_at(change))
+        sequence, removed_at = int(change["SequenceNumber"]), float(change.get(REMOVED_AT, 0))
+        return archive.EntryRemoval.of(item, sequence, removed_at)
 
     return _parse(record, wallet.PARTITION, wallet.ENTRY, read)
 
@@ -233,8 +235,3 @@ def _parse(
 def _check_sequence_number(number: str) -> None:
     if not (number.isascii() and number.isdecimal() and len(number) <= SEQUENCE_DIGITS):
         raise ValueError(f"{number!r} is not a sequence number")
-
-
-def _removed_at(change: Record) -> Seconds:
-    """Return when an item was removed; 0 if the record does not say."""
-    return float(change.get("ApproximateCreationDateTime", 0))

@@ -51,6 +51,10 @@ def to_request(event: Event) -> Request:
 
     Raises `ForbiddenError` for an unknown role, `BadRequestError` for a query that is too long.
     """
+    authorizer = event["requestContext"].get("authorizer") or {}
+    caller = Caller.of(authorizer.get("lambda") or {})
+    if caller is None and "lambda" in authorizer:
+        raise ForbiddenError("the authorizer names no known role")
     headers = {name.lower(): value for name, value in event["headers"].items()}
     if event.get("cookies"):
         headers["cookie"] = "; ".join(event["cookies"])
@@ -60,7 +64,7 @@ def to_request(event: Event) -> Request:
         query=query.parse(event["rawQueryString"]),
         headers=headers,
         body=_body(event),
-        caller=_caller(event["requestContext"].get("authorizer") or {}),
+        caller=caller,
     )
 
 
@@ -79,16 +83,6 @@ def _path(event: Event) -> str:
 def _body(event: Event) -> bytes:
     body: str = event.get("body") or ""
     return base64.b64decode(body) if event.get("isBase64Encoded") else body.encode()
-
-
-def _caller(authorizer: Mapping[str, Any]) -> Caller | None:
-    """Return the caller by the authorizer's context, None without a Lambda authorizer."""
-    if "lambda" not in authorizer:
-        return None
-    caller = Caller.of(authorizer["lambda"] or {})
-    if caller is None:
-        raise ForbiddenError("the authorizer names no known role")
-    return caller
 
 
 def _to_event(response: Response, accepted: str = "") -> dict[str, Any]:

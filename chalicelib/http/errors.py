@@ -34,7 +34,7 @@ class BadRequestError(ClientError, ValueError):
 
 
 class TooLargeError(ClientError):
-    """A request has more than its route takes."""
+    """The body is larger than 256 KiB, or than 16 KiB for the owner of a badge."""
 
     status = 413
     code = "too_large"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.http.errors import ClientError
+from chalicelib.http.errors import ClientError, TooLargeError
 from chalicelib.http.fields import (
     Body,
     Component,
@@ -138,12 +138,7 @@ def error_response(refusals: Sequence[Refusal]) -> Component:
 RETRY_AFTER = {
     "Retry-After": {"required": True, "description": "Seconds to wait.", "schema": integer(1)}
 }
-TOO_LARGE = Refusal(
-    "TooLarge",
-    413,
-    ["too_large"],
-    "The body is larger than 256 KiB, or than 16 KiB for the owner of a badge.",
-)
+TOO_LARGE = Refusal.of(TooLargeError)
 TOO_MANY_REQUESTS = Refusal(
     "TooManyRequests",
     429,

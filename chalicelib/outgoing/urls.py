@@ -174,7 +174,9 @@ class Url:
 
 def check_url(url: str, allowed: Allowed) -> Url:
     """Parse a URL and apply the rules that need no network. Raises `BadUrlError`."""
-    _check_characters(url)
+    _check_length(url)
+    if not all(character.isprintable() and character not in " \\" for character in url):
+        raise BadUrlError("the URL has a space, a control character or a backslash: encode it as %")
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -192,12 +194,6 @@ def check_url(url: str, allowed: Allowed) -> Url:
     elif not allowed:
         _check_public_form(checked)
     return checked
-
-
-def _check_characters(url: str) -> None:
-    _check_length(url)
-    if not all(character.isprintable() and character not in " \\" for character in url):
-        raise BadUrlError("the URL has a space, a control character or a backslash: encode it as %")
 
 
 def _check_length(url: str) -> None:
