@@ -162,16 +162,12 @@ def test_a_queue_listed_twice_is_refused() -> None:
         Settings.from_environment({"EVENT_QUEUES": "mails=https://a,orders,mails=https://b"})
 
 
-def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_made() -> None:
+def test_a_sender_has_the_secrets_and_networks_of_the_settings() -> None:
     secret = sender.new_secret()
     assert sender_of(Settings()) is None
     made = sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.0/8"))
     assert made is not None
     assert made.http.allowed == Allowed.parse("10.0.0.0/8")
-    with pytest.raises(SettingsError, match=r"^WEBHOOK_SECRETS: secret 2 must begin with whsec_"):
-        sender_of(Settings(webhook_secrets=(secret, "x")))
-    with pytest.raises(SettingsError, match=r"^WEBHOOK_ALLOW must be comma-separated networks"):
-        sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.1/8"))
 
 
 @pytest.mark.parametrize(

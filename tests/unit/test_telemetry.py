@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -141,18 +140,6 @@ def test_existing_log_handlers_are_replaced_so_that_no_line_is_written_twice() -
     telemetry.event(logging.WARNING, "once")
     assert len(lines(out)) == 1
     assert before.getvalue() == ""
-
-
-def test_on_lambda_lines_and_metrics_go_to_standard_output(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    telemetry.write_to(sys.stdout, with_metrics=True)
-    telemetry.event(logging.INFO, "started")
-    telemetry.count(views_put=1)
-    sys.stdout.flush()
-    written = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line.get("message") for line in written] == ["started", None]
-    assert written[1]["views_put"] == 1
 
 
 def test_metrics_also_go_to_the_functions_that_want_them() -> None:

@@ -15,14 +15,12 @@ from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import chalice_routes, resources
 from chalicelib.aws.resources import AwsResources
-from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tokens import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -173,16 +171,6 @@ def test_a_route_of_tokens_needs_the_role_that_the_authorizer_names(
 ) -> None:
     paths = ("/tokens", "/users", "/operators")
     assert [status(app, path, context) for path in paths] == statuses
-
-
-def test_a_front_door_without_an_authorizer_checks_the_token_itself(app: Chalice) -> None:
-    table, token = MemoryTable(), tokens.new_token()
-    store_token(table, token)
-    resources.use(GivenResources(table))
-    for header, status in ((f"Bearer {token}", 201), (f"Bearer {token}x", 403)):
-        made = event("/operators", headers={"Authorization": header})
-        assert "authorizer" not in made["requestContext"]
-        assert app(made, None)["statusCode"] == status
 
 
 @pytest.mark.parametrize(("accept", "status"), [("image/png", 200), ("text/html", 400)])

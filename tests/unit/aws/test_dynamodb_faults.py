@@ -312,13 +312,6 @@ def test_only_a_throttled_batch_is_sent_again() -> None:
     assert time.slept == [0.05]
 
 
-def test_batches_that_stay_throttled_are_not_stored() -> None:
-    client = script(THROTTLED, OK, THROTTLED, THROTTLED)
-    with pytest.raises(NotStoredError) as raised:
-        table_on(client).put_all(views(30))
-    assert raised.value.items == views(25)
-
-
 @pytest.mark.parametrize("place", [0, 29])
 def test_in_a_refused_batch_only_the_invalid_item_is_not_stored(place: int) -> None:
     refusal = client_error("ValidationException")

@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 
@@ -15,8 +14,6 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import AwsResources, gc_disabled
 from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import SettingsError
-from simulation.memory_table import MemoryTable
-from simulation.resources import GivenResources
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 
@@ -32,15 +29,6 @@ def _remove_given_resources() -> Iterator[None]:
 def aws() -> AwsResources:
     names = {"TABLE_NAME": "views", "VIEWS_QUEUE_URL": URL, "ARCHIVE_BUCKET": "journals"}
     return AwsResources(os.environ | names)
-
-
-def test_given_resources_are_used_until_they_are_removed() -> None:
-    table = MemoryTable()
-    mine = GivenResources(table=table)
-    resources.use(mine)
-    assert cast("object", resources.current()) is mine
-    resources.use(None)
-    assert isinstance(resources.current(), AwsResources)
 
 
 def test_without_given_resources_the_environment_names_them(
