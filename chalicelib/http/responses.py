@@ -18,15 +18,9 @@ HEADERS = Unchanging({**TYPES, **NOT_STORED})
 to_compact_json = json_codec.JSONEncoder(separators=(",", ":")).encode
 
 
-def json(
-    body: Mapping[str, Any],
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    change: Change | None = None,
-) -> Response:
-    """Return a JSON response, which no cache may keep unless `headers` say so."""
-    content = to_compact_json(body).encode()
-    return Response(status, {**TYPES, **headers} if headers else HEADERS, content, change)
+def json(body: Mapping[str, Any], status: int = 200, change: Change | None = None) -> Response:
+    """Return a JSON response, which no cache may keep."""
+    return Response(status, HEADERS, to_compact_json(body).encode(), change)
 
 
 def no_content(change: Change | None) -> Response:
