@@ -58,19 +58,12 @@ def main(arguments: Sequence[str]) -> int:
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m deploy", description=__doc__)
     steps = parser.add_subparsers(required=True, metavar="STEP")
-    for name, step in STEPS.items():
+    for name, (step, options) in STEPS.items():
         adding = steps.add_parser(name, help=step.__doc__, description=step.__doc__)
         adding.set_defaults(step=step)
-        if step not in {_print_secrets, _release}:
-            adding.add_argument("--stage", required=True, help="dev, prod or another name")
-        if step in {_package, _write_resources, _release}:
-            adding.add_argument("--out", type=Path, required=True, help="the output folder")
-        if step is _release:
-            adding.add_argument(
-                "--wheels", type=Path, required=True, help="the wheels of the locks"
-            )
-        if step is _write_names:
-            adding.add_argument("--stack", required=True, help="the name of the stack")
+        for option in options.split():
+            kind, words = OPTIONS[option]
+            adding.add_argument(option, type=kind, required=True, help=words)
     return parser
 
 
@@ -125,14 +118,20 @@ def _release(given: argparse.Namespace) -> None:
     print(*sorted(given.out.iterdir()), sep="\n")
 
 
+OPTIONS: dict[str, tuple[type, str]] = {
+    "--stage": (str, "dev, prod or another name"),
+    "--out": (Path, "the output folder"),
+    "--stack": (str, "the name of the stack"),
+    "--wheels": (Path, "the wheels of the locks"),
+}
 STEPS = {
-    "package": _package,
-    "resources": _write_resources,
-    "names": _write_names,
-    "complete": _complete,
-    "url": _print_url,
-    "secrets": _print_secrets,
-    "release": _release,
+    "package": (_package, "--stage --out"),
+    "resources": (_write_resources, "--stage --out"),
+    "names": (_write_names, "--stage --stack"),
+    "complete": (_complete, "--stage"),
+    "url": (_print_url, "--stage"),
+    "secrets": (_print_secrets, ""),
+    "release": (_release, "--out --wheels"),
 }
 
 if __name__ == "__main__":

@@ -88,7 +88,8 @@ class AwsResources:
     @gc_disabled()
     def table(self) -> Table:
         name = required("TABLE_NAME", self.settings.table_name, "the name of the DynamoDB table")
-        return dynamodb.DynamoTable(self._open("dynamodb"), name)
+        client: Any = json_client.json_client("dynamodb", self._environment, self.clock)
+        return dynamodb.DynamoTable(client, name)
 
     @cached_property
     def views_queue(self) -> ViewQueue:
@@ -147,10 +148,7 @@ class AwsResources:
 
     @cached_property
     def _sqs(self) -> Any:
-        return self._open("sqs")
-
-    def _open(self, service: str) -> Any:
-        return json_client.json_client(service, self._environment, self.clock)
+        return json_client.json_client("sqs", self._environment, self.clock)
 
 
 class _Process:

@@ -147,7 +147,10 @@ class EventDelivery:
             self._end(event, Status.ERROR, ended)
         else:
             # The event's own time is the earliest: the clock may be set back during the delivery.
-            next_at = max(event.at, ended + self._wait(event, result))
+            # The receiver may ask for a longer wait.
+            scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
+            wait = round(1000 * max(scheduled, result.retry_after))
+            next_at = max(event.at, ended + wait)
             if self._settle(event, {"next_at": next_at, "due": next_at}):
                 telemetry.count(attempts_failed=1)
                 enqueue_soon([replace(event, next_at=next_at)], self.queue, ended)
@@ -179,11 +182,6 @@ class EventDelivery:
             telemetry.event(logging.WARNING, "claim_lost", event_id=event.event_id)
             return False
         return True
-
-    def _wait(self, event: Event, result: DeliveryResult) -> Milliseconds:
-        """Return the time to wait: at least as long as the receiver asks for."""
-        scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
-        return round(1000 * max(scheduled, result.retry_after))
 
 
 class DeliveryTask:

@@ -22,7 +22,7 @@ from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.settings import Feature
-from chalicelib.units import Milliseconds, to_milliseconds
+from chalicelib.units import to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.wallets import ledger, serializers, wallet
@@ -43,7 +43,7 @@ class JournalOptions(Options):
 def open_wallet(request: Request, resources: Resources) -> Response:
     """Open a wallet for a user who has none."""
     user = serializers.WalletBody(request.body).user_id
-    opened = wallet.open_wallet(resources.table, user, _now(resources))
+    opened = wallet.open_wallet(resources.table, user, to_milliseconds(resources.clock()))
     return responses.json(serializers.balance(opened), change=Change(opened.wallet_id))
 
 
@@ -71,7 +71,8 @@ def list_transactions(request: Request, resources: Resources) -> Response:
     wallet_id = _authorize(request, resources).wallet_id
     cursor = JournalOptions(request.query).cursor
     page = ledger.read_journal(resources.table, wallet_id, cursor)
-    return responses.json(serializers.transactions(page, wallet_id, _now(resources)))
+    now = to_milliseconds(resources.clock())
+    return responses.json(serializers.transactions(page, wallet_id, now))
 
 
 def deposit_money(request: Request, resources: Resources) -> Response:
@@ -126,10 +127,6 @@ def _authorize(request: Request, resources: Resources) -> wallet.Wallet:
     if not caller.is_operator and found.user_id != caller.user:
         raise ForbiddenError(OF_A_USER)
     return found
-
-
-def _now(resources: Resources) -> Milliseconds:
-    return to_milliseconds(resources.clock())
 
 
 OPERATOR, USER, TOKEN = Authentication.OPERATOR, Authentication.USER, Authentication.TOKEN
