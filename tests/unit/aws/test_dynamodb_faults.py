@@ -13,7 +13,7 @@ from types_boto3_dynamodb import DynamoDBClient
 from chalicelib.aws.attribute_values import decode_item, encode_item, encode_key
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
+from chalicelib.storage.errors import StorageError, StorageRefusedError
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStoredError, Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put, Update, Write
@@ -67,24 +67,6 @@ def test_a_temporary_fault_is_retried_with_longer_and_longer_waits(
     ask(table_on(client, time))
     assert client.calls == [client.calls[0]] * 3
     assert time.slept == [0.05, 0.1]
-
-
-@EVERY_OPERATION
-def test_a_fault_that_lasts_is_unavailable(operation: str) -> None:
-    ask, _ = ASKING[operation]
-    client = script(*[THROTTLED] * 3)
-    with pytest.raises(UnavailableError, match="ProvisionedThroughputExceeded"):
-        ask(table_on(client))
-    assert len(client.calls) == 3
-
-
-@EVERY_OPERATION
-def test_a_permanent_fault_is_refused_immediately(operation: str) -> None:
-    ask, _ = ASKING[operation]
-    client, time = script(client_error("ValidationException")), FakeTime()
-    with pytest.raises(StorageRefusedError):
-        ask(table_on(client, time))
-    assert (len(client.calls), time.slept) == (1, [])
 
 
 # Reading.
@@ -147,17 +129,6 @@ def test_an_empty_page_with_a_last_key_is_not_the_end() -> None:
     assert table_on(client).query("USER#octocat", limit=5) == [view(1)]
     assert client.requests[1]["ExclusiveStartKey"] == key
     assert [request["Limit"] for request in client.requests] == [5, 5]
-
-
-def test_only_the_page_that_was_throttled_is_retried() -> None:
-    first = {
-        "Items": [encode_item(view(1))],
-        "Count": 1,
-        "LastEvaluatedKey": encode_item({"PK": "USER#octocat", "SK": "VIEW#0001"}),
-    }
-    client = script(first, THROTTLED, {"Items": [encode_item(view(2))], "Count": 1})
-    assert table_on(client).query("USER#octocat", limit=5) == [view(1), view(2)]
-    assert ["ExclusiveStartKey" in request for request in client.requests] == [False, True, True]
 
 
 # Transactions.
@@ -240,13 +211,6 @@ def test_only_unprocessed_keys_are_requested_again() -> None:
     assert table_on(reads.client, time).get_all([key_of(one) for one in views(6)]) == views(6)
     assert reads.sizes == [6, 5, 3]
     assert time.slept == [0.05, 0.1]
-
-
-def test_keys_that_stay_unprocessed_do_not_count_as_missing() -> None:
-    reads = Reads(views(3), leave=lambda _, keys: keys[-1:])
-    with pytest.raises(UnavailableError, match="left unprocessed by DynamoDB"):
-        table_on(reads.client).get_all([key_of(one) for one in views(3)])
-    assert reads.sizes == [3, 1, 1]
 
 
 class Batches:

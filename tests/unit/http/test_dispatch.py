@@ -159,17 +159,6 @@ def test_another_method_is_refused_and_the_allowed_ones_are_named(
     assert response.headers["Allow"] == allowed
 
 
-@pytest.mark.parametrize("path", ["/operators", "/users", "/tokens"])
-def test_a_route_with_authentication_requires_a_valid_token(path: str) -> None:
-    for malformed in ("", "Bearer x"):
-        none = ask(path, token=malformed)
-        assert refusal(none) == (401, "unauthorized", "give a token: Authorization: Bearer TOKEN")
-        assert none.headers["WWW-Authenticate"] == "Bearer"
-    refused = ask(path, token=f"Bearer {UNKNOWN}")
-    assert refusal(refused) == (403, "forbidden", "this token opens nothing here")
-    assert "WWW-Authenticate" not in refused.headers
-
-
 @pytest.mark.parametrize(
     ("token", "path", "says"),
     [
@@ -183,23 +172,6 @@ def test_a_token_opens_the_routes_of_its_holder_alone(token: str, path: str, say
     others = {"/operators", "/users"} - {path}
     assert [shown(one, token=f"Bearer {token}")[-1] for one in ("/tokens", *others)] == [user] * 2
     assert refusal(ask(path, token=f"Bearer {token}")) == (403, "forbidden", says)
-
-
-@pytest.mark.parametrize(
-    ("caller", "statuses"),
-    [
-        (None, [200, 401, 401, 401]),
-        (Caller(Role.USER, USER), [200, 403, 200, 200]),
-        (Caller(Role.OPERATOR), [200, 200, 403, 200]),
-    ],
-)
-def test_the_caller_of_an_adapter_is_accepted_and_a_missing_one_refused(
-    caller: Caller | None, statuses: list[int]
-) -> None:
-    paths = ("/names/me", "/operators", "/users", "/tokens")
-    for path, status in zip(paths, statuses, strict=True):
-        request = Request("GET", path, caller=caller, headers={"authorization": "Bearer x"})
-        assert dispatch(TABLE, request, RESOURCES).status == status
 
 
 def test_an_error_of_a_feature_has_its_status_code_headers_and_details(

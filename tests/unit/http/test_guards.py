@@ -17,7 +17,6 @@ from chalicelib.owners import routes as owner_routes
 from chalicelib.pages import owned_badges
 from chalicelib.resources import Action, Resources
 from chalicelib.settings import Feature, Settings
-from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from tests.unit import http_requests
@@ -311,17 +310,6 @@ def test_every_public_response_but_a_page_may_be_read_and_its_errors_too(name: s
 @pytest.mark.parametrize("name", OTHERS)
 def test_no_response_to_a_token_a_secret_or_a_change_may_be_read(name: str) -> None:
     assert ORIGIN not in ask_from_afar(BY_NAME[name]).headers
-
-
-def test_a_refusal_before_the_route_may_be_read() -> None:
-    limits = ClientLimits({Action.REQUEST: Rate(1, 60)}, lambda: NOON)
-    resources = GivenResources(MemoryTable(), limits=limits)
-    asked = [
-        http_requests.ask(resources, "GET", f"{VIEWS}/history?id=a", client="192.0.2.1")
-        for _ in range(2)
-    ]
-    assert [one.status for one in asked] == [200, 429]
-    assert asked[1].headers[ORIGIN] == "*"
 
 
 @pytest.mark.parametrize(
