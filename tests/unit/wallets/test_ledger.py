@@ -20,7 +20,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
-from chalicelib.storage.writes import ConditionFailedError, Delete, Put, Write
+from chalicelib.storage.writes import ConditionFailedError, Write
 from chalicelib.ulids import to_number
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.ledger import (
@@ -191,16 +191,6 @@ def test_a_refusal_of_what_becomes_possible_before_it_is_written_is_not_stored(b
     assert bank.balances == (21, MAX_BALANCE)
 
 
-def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:
-    with pytest.raises(RefusedError) as refused:
-        bank.transfer(1)
-    answer = refused.value.result
-    assert bank.answer(answer.entry.posting) == answer
-    item = bank.table.get(nonce(answer.entry.posting)) or {}
-    assert "ttl" not in item
-    assert bank.journal(bank.a) == bank.journal(bank.b) == []
-
-
 def test_all_writes_end_before_the_timeout_of_the_function() -> None:
     """10 writes, each repeated for 0.9 s, take 9 s of the 10 s."""
     functions = json.loads(CONFIG.read_text())["lambda_functions"]
@@ -345,23 +335,6 @@ def test_pages_have_each_entry_once_newest_first(table: Table, count: int) -> No
             break
         assert cursor == read[-1].entry_id
     assert read == entries[::-1]
-
-
-def test_refused_postings_are_left_out(table: Table) -> None:
-    fill(table, [entry(0), entry(2)])
-    table.put_all([PostingResult(entry(number)).item for number in (0, 2)])
-    table.write(Put(PostingResult(entry(1), PostingOutcome.BALANCE_LIMIT, 3).item))
-    table.write(Put({"PK": wallets.wallet(A).pk, "SK": wallets.SORT, "balance": 4}))
-    assert ids(read_journal(table, A)[0]) == [entry(2).entry_id, entry(0).entry_id]
-
-
-def test_a_cursor_is_valid_after_its_entry_was_archived(table: Table) -> None:
-    entries = [entry(number) for number in range(PAGE + 2)]
-    fill(table, entries)
-    _, cursor = read_journal(table, A)
-    table.write(Delete(wallets.entry(A, entries[2].entry_id)))
-    assert entries[2].entry_id == cursor
-    assert read_journal(table, A, cursor)[0] == [entries[1], entries[0]]
 
 
 def test_a_page_begins_right_after_its_cursor(table: Table) -> None:
