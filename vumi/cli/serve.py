@@ -29,12 +29,11 @@ from vumi.operate.admin.overview_file import Overview
 from vumi.operate.admin.routes import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
-from vumi.server.common_commits import CommonCommits
+from vumi.server.common_commits import CommonCommits, CrowdLimits, Crowds
 from vumi.server.connections import Connections
-from vumi.server.crowds import CrowdLimits, Crowds
 from vumi.server.proxies import warn_of_exposure
 from vumi.server.service_manager import Notifier
-from vumi.server.unix_socket import GivenSocket, UnixSocket
+from vumi.server.sockets import GivenSocket, UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.limits import DiskSpace

@@ -9,12 +9,15 @@ ITU-T I.371).
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from threading import Lock
 from typing import TypeAlias
 
+from chalicelib.http import errors
+from chalicelib.http.errors import ClientError
 from chalicelib.resources import Action
 from chalicelib.units import Seconds, WholeSeconds
 
@@ -24,6 +27,10 @@ REFUSAL_SECONDS = 0.01
 """The shortest time between two refusals that a client gets."""
 MAX_REFUSAL_DELAY_SECONDS = 2.0
 """The longest delay. In it the refusals of all connections of a client come one after another."""
+MAX_BODIES = 400
+"""Bodies that are read concurrently. Each takes up to 100 KB of the server's buffers beside it."""
+MAX_MEMORY_BYTES = 32 * 1024 * 1024
+"""128 of the longest bodies."""
 IPV6_SHARES = {8: 1, 7: 2, 6: 4}
 """The shares of networks by the bytes of their prefixes.
 
@@ -123,6 +130,42 @@ class RefusalPace:
         if len(self._next) > MAX_CLIENTS:
             self._next.popitem(last=False)
         return sent_at - now
+
+
+class TooManyBodiesError(ClientError):
+    """The bodies that a client sends concurrently are too many, or take too much memory.
+
+    Its connection ends, because its body may not have been read.
+    """
+
+    status = 429
+    code = "too_many_requests"
+    headers: Mapping[str, str] = {"Retry-After": errors.RETRY_SECONDS, "Connection": "close"}
+
+    def __init__(self) -> None:
+        super().__init__("your address sends too many bodies: send one after another")
+
+
+class SharedCapacity:
+    """What the bodies of all clients use together, from the head of a request to its response."""
+
+    def __init__(self, most: int) -> None:
+        self.free = most
+        self._held = Counter[str]()
+
+    @contextmanager
+    def share(self, client: str, size: int) -> Iterator[None]:
+        """Use a part for a client. Raises `TooManyBodiesError` if it has no share for it."""
+        holder = network_of(client)
+        if size and self._held[holder] + size > self.free:
+            raise TooManyBodiesError
+        self.free -= size
+        self._held[holder] += size
+        try:
+            yield
+        finally:
+            self.free += size
+            self._held -= Counter({holder: size})
 
 
 def network_of(client: str) -> str:

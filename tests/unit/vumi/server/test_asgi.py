@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,8 @@ from chalicelib.http.errors import NotFoundError
 from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
-from vumi.server.asgi import Application
-from vumi.server.bodies import BodyExpected, Read, SharedCapacity, TooManyBodiesError
-from vumi.server.client_limits import RefusalPace
+from vumi.server.asgi import Application, BodyExpected, Read
+from vumi.server.client_limits import RefusalPace, SharedCapacity
 from vumi.server.connections import Connections, Phase
 from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import UNIX, Peer
@@ -308,41 +306,3 @@ def test_a_client_gets_one_refusal_after_another(
     for _ in range(3):
         event_loop.run(application(scope_of("GET", b"/"), never, ignore))
     assert paused == pytest.approx(pauses)
-
-
-# ---- bodies have bounds for all, and a client may hold as much as is free
-
-
-def shares(capacity: SharedCapacity, client: str, size: int, held: ExitStack) -> bool:
-    """Return whether a client has a share of a size, and hold it."""
-    try:
-        held.enter_context(capacity.share(client, size))
-    except TooManyBodiesError:
-        return False
-    return True
-
-
-def test_one_client_holds_at_most_half_of_the_capacity() -> None:
-    capacity = SharedCapacity(100)
-    with ExitStack() as held:
-        assert [shares(capacity, "192.0.2.1", 10, held) for _ in range(6)] == [True] * 5 + [False]
-        assert shares(capacity, "192.0.2.2", 20, held)
-        assert capacity.free == 30
-    assert capacity.free == 100
-    with capacity.share("192.0.2.1", 50):
-        assert capacity.free == 50
-
-
-def test_many_clients_leave_some_capacity_for_another() -> None:
-    capacity = SharedCapacity(1_000)
-    with ExitStack() as held:
-        for client in [f"192.0.2.{place}" for place in range(20)] * 60:
-            shares(capacity, client, 10, held)
-        assert 10 <= capacity.free < 100
-        assert shares(capacity, "198.51.100.1", 10, held)
-
-
-def test_the_addresses_of_an_ipv6_network_are_one_client() -> None:
-    capacity = SharedCapacity(100)
-    with capacity.share("2001:db8::1", 50), pytest.raises(TooManyBodiesError):
-        capacity.share("2001:db8::2", 10).__enter__()

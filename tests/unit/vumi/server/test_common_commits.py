@@ -17,9 +17,8 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from tests import event_loop
 from vumi.resources import MayWait
-from vumi.server.bodies import BodyExpected
-from vumi.server.common_commits import ADMIN_DATA, HEALTH, METRICS, CommonCommits
-from vumi.server.crowds import Crowds
+from vumi.server.asgi import BodyExpected
+from vumi.server.common_commits import ADMIN_DATA, HEALTH, METRICS, CommonCommits, Crowds
 from vumi.storage.database import CorruptFileError
 
 Result = TypeVar("Result")

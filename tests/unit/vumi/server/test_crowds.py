@@ -14,8 +14,7 @@ import pytest
 from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Action, NoLimits
 from tests import event_loop
-from vumi.server.common_commits import CommonCommits
-from vumi.server.crowds import NEW_IDS, CrowdLimits, Crowds
+from vumi.server.common_commits import NEW_IDS, CommonCommits, CrowdLimits, Crowds
 from vumi.server.request_queue import (
     BURST_SECONDS,
     CROWD_SHARE,

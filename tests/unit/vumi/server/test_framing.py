@@ -8,8 +8,7 @@ import pytest
 
 from chalicelib.http.errors import BadRequestError, TooLargeError
 from chalicelib.http.fields import MAX_BYTES
-from vumi.server import framing
-from vumi.server.framing import MAX_HEAD_BYTES, HeadTooLargeError
+from vumi.server.asgi import MAX_HEAD_BYTES, HeadTooLargeError, check_framing
 
 HOST = (b"host", b"h")
 HOST_BYTES = len("host: h\r\n")
@@ -19,7 +18,7 @@ def check(
     target: bytes = b"/", headers: Iterable[tuple[bytes, bytes]] = (HOST,), version: str = "1.1"
 ) -> int:
     path, _, query = target.partition(b"?")
-    return framing.check(
+    return check_framing(
         {
             "raw_path": path,
             "query_string": query,

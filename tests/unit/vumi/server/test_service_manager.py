@@ -18,10 +18,9 @@ from chalicelib.units import Seconds
 from simulation.logs import logged_events
 from tests import event_loop
 from vumi.server.asgi import Application
-from vumi.server.common_commits import CommonCommits
-from vumi.server.crowds import Crowds
+from vumi.server.common_commits import CommonCommits, Crowds
 from vumi.server.service_manager import Notifier, is_answered, watch
-from vumi.server.unix_socket import UnixSocket
+from vumi.server.sockets import UnixSocket
 from vumi.server.web import WebServer
 
 PATIENCE = 10.0
