@@ -37,9 +37,9 @@ from vumi.operate.check.check import check_content
 from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
 from vumi.storage.limits import FileBans
-from vumi.storage.pruning import Pruning
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
+from vumi.storage.upkeep import Pruning
 from vumi.workers.deliveries import ChangeDelivery, MessageDelivery
 from vumi.workers.events import MILESTONES_QUEUE
 from vumi.workers.expiry import Expiry

@@ -22,18 +22,17 @@ from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
 from vumi.folder import lock_folder, prepare_secret, refuse_foreign, warn_of_others
 from vumi.metrics import storage
-from vumi.metrics.families import Family
+from vumi.metrics.counters import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import sample_size, vacuum
-from vumi.storage.limits import BadgeQuota, FileBans
+from vumi.storage.limits import BadgeQuota, FileBans, ViewClock
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.storage.view_clock import ViewClock
+from vumi.storage.upkeep import sample_size, vacuum
 from vumi.tokens import TokenStore
 from vumi.workers.deliveries import (
     FOLDS,

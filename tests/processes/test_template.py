@@ -13,7 +13,7 @@ from chalicelib.api import table_of
 from chalicelib.aws import get_views
 from chalicelib.aws.chalice_routes import CACHED_SECONDS
 from chalicelib.counting import windows
-from chalicelib.counting.count_at_once import AT_ONCE
+from chalicelib.counting.storing import AT_ONCE
 from chalicelib.events import event, sweep
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Settings

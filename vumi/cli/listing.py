@@ -32,7 +32,7 @@ from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview import top as top_of
 from vumi.operate.installations.file import open_installation
-from vumi.storage.pruning import Pruning, UnseenBadge
+from vumi.storage.upkeep import Pruning, UnseenBadge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -19,8 +19,7 @@ from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.resources import Action
 from chalicelib.units import Seconds
-from vumi.metrics.counters import LogEvents, RequestMetrics, Totals
-from vumi.metrics.families import CONTENT_TYPE, Family, render
+from vumi.metrics.counters import CONTENT_TYPE, Family, LogEvents, RequestMetrics, Totals, render
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import METRICS
 

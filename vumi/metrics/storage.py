@@ -10,7 +10,7 @@ from pathlib import Path
 from chalicelib.counting import keys
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
-from vumi.metrics.families import Family
+from vumi.metrics.counters import Family
 from vumi.storage import queue as queues
 from vumi.storage.database import Database
 from vumi.storage.queue import DEAD_LETTERS

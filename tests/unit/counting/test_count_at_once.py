@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from chalicelib.counting import count_at_once, keys
-from chalicelib.counting.count_at_once import HOT_SECONDS, TRIES
+from chalicelib.counting import keys, storing
+from chalicelib.counting.storing import HOT_SECONDS, TRIES
 from chalicelib.counting.summary import HOURS, hour_of
 from chalicelib.counting.view import View
 from chalicelib.storage.errors import UnavailableError
@@ -37,7 +37,7 @@ TODAY = "2026-03-14"
 
 
 def count(table: Table, views: Iterable[View], badge_id: str = BADGE, now: float = NOON) -> int:
-    return count_at_once.count(counting(table, now), badge_id, views)
+    return storing.count_at_once(counting(table, now), badge_id, views)
 
 
 def views(amount: int, *, hot: bool = False) -> list[View]:

@@ -16,7 +16,7 @@ from simulation.resources import GivenResources
 from tests.unit.vumi.metrics.reading import samples
 from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess
-from vumi.metrics.families import CONTENT_TYPE, Family
+from vumi.metrics.counters import CONTENT_TYPE, Family
 from vumi.metrics.monitoring import KEPT_SECONDS, Monitoring, read_process
 from vumi.server.client_limits import ClientLimits
 from vumi.server.proxies import TrustedProxies
