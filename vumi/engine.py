@@ -38,8 +38,8 @@ from vumi.workers.deliveries import (
     FOLDS,
     LINGER_SECONDS,
     ChangeDelivery,
-    MessageDelivery,
     archive_changes,
+    deliver_messages,
 )
 from vumi.workers.events import (
     DELIVERY,
@@ -51,7 +51,7 @@ from vumi.workers.events import (
     find_queue,
     sweep_step,
 )
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 from vumi.workers.loops import Loop
 from vumi.workers.views import CommitBuffer, ViewWorker
 
@@ -180,7 +180,7 @@ class Engine:
     def _view_loops(self) -> list[Loop]:
         """Make the loops of views, and of the removals by TTL."""
         in_one_commit = self.database.in_one_commit
-        views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
+        views = partial(deliver_messages, self.queue, self._views.store_messages, in_one_commit)
         markers = ChangeDelivery(
             self.database,
             FOLDS,
@@ -190,7 +190,7 @@ class Engine:
         )
         archive_removed = partial(archive_changes, resources=self.resources)
         entries = ChangeDelivery(self.database, "archive_entries", archive_removed, sort=ENTRY)
-        put = Loop("put_views", views.step, LINGER_SECONDS)
+        put = Loop("put_views", views, LINGER_SECONDS)
         fold = Loop(FOLDS, markers.step)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
 
@@ -198,11 +198,11 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiry = Expiry(self.database, self.queue, self._clock, wake)
+        expiry = partial(remove_expired, self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
         sizes = Loop("file_size", partial(sample_size, self.database, self._clock))
         shrinking = Loop("vacuum", partial(vacuum, self.database))
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
+        return [put, Loop("expiry", expiry), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
         """Count the badges, and yield the loop that counts them again."""
@@ -214,8 +214,8 @@ class Engine:
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
-        groups = MessageDelivery(self._groups, handle, self._clock, self.database.in_one_commit)
-        distribute = Loop("distribute_events", groups.step)
+        groups = partial(deliver_messages, self._groups, handle, self.database.in_one_commit)
+        distribute = Loop("distribute_events", groups)
         self._groups.on_send = distribute.wake
         sender = self.resources.sender
         strangers = replace(

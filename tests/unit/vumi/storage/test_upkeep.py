@@ -40,7 +40,7 @@ from vumi.storage.upkeep import (
     sample_size,
     vacuum,
 )
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 LONG_AGO = NOON - 200 * DAY
@@ -250,8 +250,8 @@ def test_the_file_shrinks_in_small_steps_after_its_views_expired(
     _, most = pages(database)
 
     clock.now += 1
-    expiry = Expiry(database, SqliteQueue(database, "views", clock), clock, lambda: None)
-    while expiry.step() == 0:
+    queue = SqliteQueue(database, "views", clock)
+    while remove_expired(database, queue, clock, lambda: None) == 0:
         pass
     free, all_pages = pages(database)
     assert all_pages == most
