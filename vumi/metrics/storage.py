@@ -43,7 +43,7 @@ def read(
         inside = [*_queues(database, queue_names, clock()), _fold_lag(database, clock())]
     except StorageError:
         inside = []
-    sound = bool(inside) and not database.is_corrupt
+    sound = bool(inside) and not database.corrupt
     meaning = "1 if the file can be read and is not corrupt, else 0."
     yield Family.of("vumi_storage_up", meaning, int(sound))
     yield from inside

@@ -139,17 +139,13 @@ class Application:
             response = await self._respond(scope, receive, peer, client)
             path = scope["raw_path"].decode("latin-1")
             self._on_response(scope["method"], path, response, self._stopwatch() - began)
-            if self._is_paced(response):
+            ends = self.is_stopping or "Connection" in response.headers
+            if response.is_refusal and not ends:
                 await self._sleep(self._pace.delay(client))
             await send(_start(response, is_last=self.is_stopping))
             await send({"type": "http.response.body", "body": response.body})
         finally:
             self.connections.enter(peer, Phase.IDLE)
-
-    def _is_paced(self, response: Response) -> bool:
-        """Return whether a response is a refusal, after which its connection stays open."""
-        ends = self.is_stopping or "Connection" in response.headers
-        return response.is_refusal and not ends
 
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer, client: str) -> Response:
         self.connections.enter(peer, Phase.ANSWER)

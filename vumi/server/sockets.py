@@ -205,7 +205,11 @@ class UnixSocket:
         self.temporary = self.name = Path(f"{self.path}{TEMPORARY}")
         self._mode = mode
         self._inode = 0
-        _check_length(self.path)
+        if len(bytes(self.path)) > MAX_PATH_BYTES:
+            raise UnusablePathError(
+                f"HOST: {self.path} has {len(bytes(self.path))} bytes, and the path of a Unix"
+                f" socket has room for {MAX_PATH_BYTES}: set a shorter one"
+            )
         _check_free(self.path)
         if _check_free(self.temporary):
             self.temporary.unlink()  # left by a kill
@@ -259,14 +263,6 @@ class GivenSocket(UnixSocket):
 
     def remove(self) -> None:
         """Leave the socket, in which connections wait for the next process."""
-
-
-def _check_length(path: Path) -> None:
-    if len(bytes(path)) > MAX_PATH_BYTES:
-        raise UnusablePathError(
-            f"HOST: {path} has {len(bytes(path))} bytes, and the path of a Unix socket has room for"
-            f" {MAX_PATH_BYTES}: set a shorter one"
-        )
 
 
 def _check_folder(path: Path) -> None:

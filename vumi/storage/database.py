@@ -84,7 +84,8 @@ class Database:
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
-        self._corrupt = ""
+        self.corrupt = ""
+        """The error of the read or the write that found the file corrupt."""
         with _translate_errors():
             _make_or_examine(path, file_format, migrates=migrates)
             self._connection = self._open()
@@ -182,11 +183,6 @@ class Database:
         except sqlite3.Error as error:
             raise self._noted(error) from error
 
-    @property
-    def is_corrupt(self) -> bool:
-        """Return whether a read or a write has found the file corrupt."""
-        return bool(self._corrupt)
-
     def stream(self, sql: str, arguments: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, all of one moment, while others write.
 
@@ -228,14 +224,14 @@ class Database:
         return result
 
     def _check_sound(self) -> None:
-        if self._corrupt:
-            raise CorruptFileError(self._corrupt)
+        if self.corrupt:
+            raise CorruptFileError(self.corrupt)
 
     def _noted(self, error: sqlite3.Error) -> UnavailableError | StorageRefusedError:
         """Return the error of storage; no write begins or is committed after a corrupt file."""
         stored = to_storage_error(error)
-        if isinstance(stored, CorruptFileError) and not self._corrupt:
-            self._corrupt = str(stored)
+        if isinstance(stored, CorruptFileError) and not self.corrupt:
+            self.corrupt = str(stored)
             telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self.path), fix=WAY_BACK)
         return stored
 

@@ -160,8 +160,6 @@ def test_a_file_that_can_not_be_read_still_has_its_sizes(
 
 
 def test_a_file_that_was_found_corrupt_is_not_up(path: Path) -> None:
-    class Broken(Database):
-        is_corrupt = True
-
-    with closing(Broken(path)) as database:
+    with closing(Database(path)) as database:
+        database.corrupt = "as SQLite says"
         assert World(database).read()["vumi_storage_up"] == 0
