@@ -29,7 +29,7 @@ from vumi.operate.admin.overview_file import Overview
 from vumi.operate.admin.routes import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
-from vumi.server.common_commits import CommonCommits, CrowdLimits, Crowds
+from vumi.server.common_commits import CommonCommits, Crowds
 from vumi.server.connections import Connections
 from vumi.server.proxies import warn_of_exposure
 from vumi.server.service_manager import Notifier
@@ -64,15 +64,15 @@ def serve(invocation: Invocation) -> None:
 
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
-    client_limits, crowds = ClientLimits(settings.client_rates, time.monotonic), Crowds()
-    limits = CrowdLimits(client_limits, crowds)
+    client_limits = ClientLimits(settings.client_rates, time.monotonic)
+    crowds = Crowds(client_limits)
     notifier = Notifier(invocation.environment, os.getpid())
     unix_socket = _unix_socket(settings, notifier.given_socket())
     room = DiskSpace(
         lambda: shutil.disk_usage(settings.folder).free, settings.min_free_bytes, time.monotonic
     )
     engine = Engine(
-        settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
+        settings.folder, settings.product, invocation.clock, crowds, room, settings.max_badges
     )
     engine.view_queue.on_hot = crowds.join_hot
     overview = Overview(settings.folder, invocation.clock)

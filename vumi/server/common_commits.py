@@ -197,10 +197,13 @@ class DeferredError(BaseException):
 class Crowds:
     """The crowd of the request that has its turn on the thread of the event loop.
 
-    `must_wait` tells whether a request of a crowd must wait for a turn of that.
+    It is the `limits` of the routes, because a request for a new id joins the crowd of new ids
+    before its limit. A request is counted once, in its first turn. `must_wait` tells whether a
+    request of a crowd must wait for a turn of that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self.current = ""
         self.is_again = False
         self.must_wait: Callable[[str], bool] = lambda _: False
@@ -220,20 +223,10 @@ class Crowds:
         """Note that the current request views a hot badge. Raises `DeferredError`."""
         self.join(MARK + badge_id)
 
-
-class CrowdLimits:
-    """The `limits`, before which a request for a new id joins the crowd of new ids.
-
-    A request is counted once, in its first turn.
-    """
-
-    def __init__(self, limits: Limits, crowds: Crowds) -> None:
-        self._limits, self._crowds = limits, crowds
-
     def wait(self, action: Action, client: str) -> Seconds:
         if action is Action.NEW_ID:
-            self._crowds.join(NEW_IDS)
-        if action is Action.REQUEST and self._crowds.is_again and is_on_event_loop():
+            self.join(NEW_IDS)
+        if action is Action.REQUEST and self.is_again and is_on_event_loop():
             return 0.0
         return self._limits.wait(action, client)
 

@@ -101,11 +101,6 @@ class WebServer:
             with suppress(RuntimeError):  # `serve` has ended already
                 self._loop.call_soon_threadsafe(self._stopping.set)
 
-    def close(self) -> None:
-        """Release the port of a server that does not serve."""
-        for held in self._held:
-            held.close()
-
     async def _serve(self, on_ready: Callable[[], None]) -> None:
         bound = [self._unix_socket.temporary] if self._unix_socket else self.addresses
         servers = [_server(self._application, endpoint) for endpoint in bound]
@@ -115,7 +110,8 @@ class WebServer:
         endpoints = [self._unix_socket.name] if self._unix_socket else self.addresses
         for endpoint in endpoints:
             await _until_accepting(endpoint, serving)
-        self.close()
+        for held in self._held:
+            held.close()
         if self._unix_socket:
             self._unix_socket.publish()
         on_ready()

@@ -14,6 +14,7 @@ import pytest
 from chalicelib.history.routes import TOP
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
+from chalicelib.resources import NoLimits
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from tests import event_loop
 from vumi.resources import MayWait
@@ -38,7 +39,7 @@ class Storage:
     late: bool = False
     number: int = 0
     is_open: bool = False
-    crowds: Crowds = field(default_factory=Crowds)
+    crowds: Crowds = field(default_factory=lambda: Crowds(NoLimits()))
     loop_thread: threading.Thread | None = None
     counted: list[str] = field(default_factory=list)
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)

@@ -14,7 +14,7 @@ import pytest
 from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Action, NoLimits
 from tests import event_loop
-from vumi.server.common_commits import NEW_IDS, CommonCommits, CrowdLimits, Crowds
+from vumi.server.common_commits import NEW_IDS, CommonCommits, Crowds
 from vumi.server.request_queue import (
     BURST_SECONDS,
     CROWD_SHARE,
@@ -153,18 +153,19 @@ class World:
     cost: float = ABOVE
     now: float = 0.0
     counted: Counted = field(default_factory=Counted)
-    crowds: Crowds = field(default_factory=Crowds)
     commits: list[list[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.crowds = Crowds(self.counted)
 
     def commit(self, function: Callable[[], Result], /) -> Result:
         self.commits.append([])
         return function()
 
     def answer(self, request: Request) -> Response:
-        limits = CrowdLimits(self.counted, self.crowds)
-        limits.wait(Action.REQUEST, request.client)
+        self.crowds.wait(Action.REQUEST, request.client)
         if request.path.startswith("/new"):
-            limits.wait(Action.NEW_ID, request.client)
+            self.crowds.wait(Action.NEW_ID, request.client)
         self.commits[-1].append(request.path)
         self.now += self.cost
         return Response()
@@ -205,6 +206,6 @@ def test_requests_of_a_heavy_crowd_have_short_commits_after_those_of_others() ->
 
 
 def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
-    crowds = Crowds()
+    crowds = Crowds(NoLimits())
     crowds.must_wait = lambda _: True
     event_loop.on_own_thread(crowds.join, NEW_IDS)

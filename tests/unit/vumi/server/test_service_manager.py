@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.http.messages import Request, Response
+from chalicelib.resources import NoLimits
 from chalicelib.units import Seconds
 from simulation.logs import logged_events
 from tests import event_loop
@@ -135,7 +136,7 @@ def serving(folder: Path, commits: Commits, *, unix: bool) -> Iterator[socket.so
     """Serve with a service manager, which has the socket, until the block ends."""
     path, microseconds = str(folder / "notify"), str(int(WATCHDOG_SECONDS * 1_000_000))
     notifier = Notifier({"NOTIFY_SOCKET": path, "WATCHDOG_USEC": microseconds})
-    together = CommonCommits(commits.route, commits.in_one_commit, Crowds())  # type: ignore[arg-type]
+    together = CommonCommits(commits.route, commits.in_one_commit, Crowds(NoLimits()))  # type: ignore[arg-type]
     unix_socket = UnixSocket(folder / "sock", 0o600) if unix else None
     server = WebServer(
         Application(together.answer), "::1", 0, unix_socket=unix_socket, notifier=notifier
