@@ -70,11 +70,6 @@ def insert_then_raise(name: str) -> Job[str]:
     return job
 
 
-def insert_twice(connection: sqlite3.Connection) -> None:
-    """Insert two equal rows with one statement, which SQLite undoes."""
-    connection.execute("INSERT INTO rows (name) VALUES ('a'), ('a')")
-
-
 def test_waiters_get_the_lock_in_the_order_in_which_they_came() -> None:
     """The thread that has it can't take it again before them."""
     lock, order = FairLock(), list[int]()
@@ -146,36 +141,6 @@ def test_after_one_timeout_no_job_waits_as_long_until_the_file_is_free(bench: Be
 
     assert writer.run(insert("c")) == "c"
     assert patience() == 300
-
-
-def test_a_nested_job_that_undoes_itself_takes_no_savepoint(bench: Bench) -> None:
-    def job(connection: sqlite3.Connection) -> str:
-        with pytest.raises(sqlite3.IntegrityError):
-            nested(connection, insert_twice, savepoint=False)
-        return nested(connection, insert("b"), savepoint=False)
-
-    assert bench.writer.run(job) == "b"
-    assert bench.committed() == ["b"]
-    assert not any("SAVEPOINT" in statement for statement in bench.statements)
-
-
-@pytest.mark.parametrize(
-    ("failing", "error"),
-    [(insert_then_raise("b"), OddError), (insert("a"), sqlite3.IntegrityError)],
-    ids=["an error of the job", "an error of SQLite"],
-)
-def test_a_nested_job_that_fails_undoes_only_itself(
-    bench: Bench, failing: Job[str], error: type[Exception]
-) -> None:
-    def job(connection: sqlite3.Connection) -> None:
-        nested(connection, insert("a"))
-        with pytest.raises(error):
-            nested(connection, failing)
-        nested(connection, insert("c"))
-
-    bench.writer.run(job)
-
-    assert bench.committed() == ["a", "c"]
 
 
 def swallowing_a_full_disk(then: Callable[[sqlite3.Connection], object]) -> Job[object]:

@@ -71,15 +71,6 @@ def test_a_reopened_file_has_what_was_written_and_the_same_stream(path: Path) ->
     database.close()
 
 
-def test_a_closed_file_is_one_file_again(path: Path) -> None:
-    database = Database(path)
-    SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
-    assert database.read("SELECT count(*) FROM items") == [(1,)]  # opens a reader too
-    database.close()
-
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
     content = b"This is a diary, and no database at all.\n" * 100
     path.write_bytes(content)
@@ -211,11 +202,13 @@ def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
     assert table.get(Key("p", "s")) is None
 
 
-def test_a_new_file_is_complete_or_missing(path: Path) -> None:
+def test_a_new_file_is_complete_or_missing_and_a_closed_one_is_one_file(path: Path) -> None:
     """The rest of a killed first start does not disturb the next one."""
     path.with_name(path.name + ".new").write_bytes(b"half a file")
     path.with_name(path.name + ".new-wal").write_bytes(b"half a WAL")
-    Database(path).close()
+    with closing(Database(path)) as database:
+        SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
+        assert database.read("SELECT count(*) FROM items") == [(1,)]  # opens a reader too
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
