@@ -19,8 +19,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from chalicelib.api import TABLE, ProcessResources
 from chalicelib.counting import keys, storing
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
 from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch

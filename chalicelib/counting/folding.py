@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Hour, Summary, hour_of, read, read_day
-from chalicelib.counting.windows import Counting, marker_item
+from chalicelib.counting.view import Counting, marker_item
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value, text

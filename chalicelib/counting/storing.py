@@ -8,7 +8,7 @@ One transaction counts up to 98 views at once: it adds them to the count and to 
 puts a marker (`SEEN`) for each, on the condition that it does not exist. It has fewer views if they
 reach milestones. So a view counts once, however often its message is delivered. A view that is
 stored as an item is skipped, because the fold counts it. A consistent read before the transaction
-finds the item: a view that is old enough to be counted is no longer stored (`windows`), and a hot
+finds the item: a view that is old enough to be counted is no longer stored (`view`), and a hot
 view is never stored.
 
 One transaction counts all unmarked views of an id. Those of a hot badge are added to a tally of the
@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, hour_of, read
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows, marker_item
+from chalicelib.counting.view import Counting, View, Windows, marker_item
 from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError, UnavailableError

@@ -24,8 +24,7 @@ from chalicelib.counting.milestones import (
 )
 from chalicelib.counting.storing import AT_ONCE
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting
+from chalicelib.counting.view import Counting, View
 from chalicelib.events.event import Event, Status, batches, event_id_in, key
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest

@@ -21,8 +21,7 @@ from typing import Any
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text

@@ -16,7 +16,7 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.counting import keys
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.summary import read
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, Windows
 from chalicelib.events import schedule
 from chalicelib.events.delivery import EventDelivery
 from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, Leases, Status, message

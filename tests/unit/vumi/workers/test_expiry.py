@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import marker_item
+from chalicelib.counting.view import View, marker_item
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.writes import Update
 from chalicelib.ulids import new_ulid

@@ -14,8 +14,7 @@ import pytest
 
 from chalicelib.counting import keys
 from chalicelib.counting.storing import store
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
