@@ -28,10 +28,9 @@ from vumi.operate.admin.most_viewed import MostViewed
 from vumi.operate.admin.overview_file import Overview
 from vumi.operate.admin.routes import Admin
 from vumi.server.asgi import Application
-from vumi.server.client_limits import ClientLimits
+from vumi.server.clients import ClientLimits, warn_of_exposure
 from vumi.server.common_commits import CommonCommits, Crowds
 from vumi.server.connections import Connections
-from vumi.server.proxies import warn_of_exposure
 from vumi.server.service_manager import Notifier
 from vumi.server.sockets import GivenSocket, UnixSocket
 from vumi.server.web import WebServer

@@ -150,14 +150,11 @@ class RequestMetrics:
 
     def _route(self, method: str, path: str) -> tuple[str, str]:
         """Return the labels of a request, none of which a client chooses."""
-        match = self._table.find(path)
+        label, match = method if method in METHODS else OTHER, self._table.find(path)
         if match is None:
-            return method if method in METHODS else OTHER, NO_ROUTE
-        route = match.routes.get(method)
-        if route is None:
-            other = next(iter(match.routes.values()))
-            return method if method in METHODS else OTHER, other.path
-        return method, route.path
+            return label, NO_ROUTE
+        first = next(iter(match.routes.values()))
+        return label, match.routes.get(method, first).path
 
     def families(self) -> Iterator[Family]:
         yield Family(

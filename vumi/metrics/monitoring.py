@@ -20,7 +20,7 @@ from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.resources import Action
 from chalicelib.units import Seconds
 from vumi.metrics.counters import CONTENT_TYPE, Family, LogEvents, RequestMetrics, Totals, render
-from vumi.server.client_limits import ClientLimits
+from vumi.server.clients import ClientLimits
 from vumi.server.common_commits import METRICS
 
 PROC = Path("/proc/self")

@@ -17,14 +17,14 @@ from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
 from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.units import Seconds
-from vumi.server.client_limits import (
+from vumi.server.clients import (
     MAX_BODIES,
     MAX_MEMORY_BYTES,
     RefusalPace,
     SharedCapacity,
+    TrustedProxies,
 )
 from vumi.server.connections import Connections, Phase
-from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import Peer, to_peer
 
 BODY_SECONDS = 30.0
@@ -32,7 +32,6 @@ BODY_SECONDS = 30.0
 NO_PROXIES = TrustedProxies()
 NO_ADDRESS: Peer = ("", 0)
 """The client of a Unix socket."""
-FORWARDED = b"x-forwarded-for"
 LARGE_BYTES = 32_768
 """A longer body is the last one of its connection.
 
@@ -134,7 +133,8 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
-        client = self._proxies.client_of(peer[0], _forwarded(scope))
+        forwarded = b", ".join(_values(scope, b"x-forwarded-for")).decode("latin-1")
+        client = self._proxies.client_of(peer[0], forwarded)
         try:
             response = await self._respond(scope, receive, peer, client)
             path = scope["raw_path"].decode("latin-1")
@@ -250,12 +250,6 @@ def _length(lengths: list[bytes]) -> int:
     if length > MAX_BYTES:
         raise TooLargeError(f"the body has {length} bytes: give at most {MAX_BYTES}")
     return length
-
-
-def _forwarded(scope: Scope) -> str:
-    """Return the header of proxies, or an empty text."""
-    own = [header for header in scope["headers"] if header[0] == FORWARDED]
-    return _headers(own).get("x-forwarded-for", "")
 
 
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

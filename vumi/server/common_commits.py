@@ -30,7 +30,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from vumi.resources import MayWait, is_on_event_loop
 from vumi.server.asgi import BodyExpected, Read
-from vumi.server.client_limits import network_of
+from vumi.server.clients import network_of
 from vumi.server.request_queue import RequestQueue
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import CorruptFileError

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from chalicelib import telemetry
 from chalicelib.units import Seconds
 from vumi.server import sockets
-from vumi.server.client_limits import network_of
+from vumi.server.clients import network_of
 from vumi.server.sockets import Accepted, Peer
 
 Look: TypeAlias = Callable[[Sequence[Peer]], Iterable[Accepted | None]]

@@ -12,7 +12,7 @@ from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess
-from vumi.server.proxies import TrustedProxies
+from vumi.server.clients import TrustedProxies
 
 OPERATOR, USER, UNKNOWN = "o" * 40, "u" * 40, "x" * 40
 NONE = TrustedProxies()

@@ -18,8 +18,7 @@ from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess
 from vumi.metrics.counters import CONTENT_TYPE, Family
 from vumi.metrics.monitoring import KEPT_SECONDS, Monitoring, read_process
-from vumi.server.client_limits import ClientLimits
-from vumi.server.proxies import TrustedProxies
+from vumi.server.clients import ClientLimits, TrustedProxies
 
 
 class Scraped:

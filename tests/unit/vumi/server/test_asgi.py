@@ -15,9 +15,8 @@ from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
 from vumi.server.asgi import Application, BodyExpected, Read
-from vumi.server.client_limits import RefusalPace, SharedCapacity
+from vumi.server.clients import RefusalPace, SharedCapacity, TrustedProxies
 from vumi.server.connections import Connections, Phase
-from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import UNIX, Peer
 
 HOST = (b"host", b"h")

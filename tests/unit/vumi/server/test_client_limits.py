@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.resources import Action
-from vumi.server.client_limits import (
+from vumi.server.clients import (
     MAX_CLIENTS,
     MAX_REFUSAL_DELAY_SECONDS,
     REFUSAL_SECONDS,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from vumi.server.proxies import MAX_PROXIES, TrustedProxies, warn_of_exposure
+from vumi.server.clients import MAX_PROXIES, TrustedProxies, warn_of_exposure
 from vumi.server.sockets import UNIX
 
 PROXIES = TrustedProxies.parse("10.0.0.0/8, 192.0.2.7, fd00::/8")

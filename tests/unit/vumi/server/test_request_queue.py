@@ -255,13 +255,6 @@ def test_clients_take_turns_however_many_items_each_has(world: World) -> None:
     assert world.serve({"a": 1, "b": 1}, 6) == ["a", "b", "a", "b", "a", "a"]
 
 
-def test_a_client_with_dear_items_gets_the_same_time_as_others(world: World) -> None:
-    world.add("dear", 50)
-    world.add("cheap", 500)
-    served = Counter(world.serve({"dear": 10, "cheap": 1}, 220))
-    assert served == {"dear": 20, "cheap": 200}
-
-
 def test_an_item_of_a_new_client_is_next(world: World) -> None:
     for place in range(5):
         world.add(f"attacker {place}", 100)

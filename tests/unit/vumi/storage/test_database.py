@@ -55,20 +55,15 @@ def test_a_commit_copies_few_pages_of_the_log_to_the_file(
     assert path.with_name(path.name + "-wal").stat().st_size < 1.5 * WAL_PAGES * page
 
 
-def test_a_stream_label_is_a_time_as_dynamodb_writes_it(database: Database) -> None:
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", database.stream_label)
-
-
 def test_a_reopened_file_has_what_was_written_and_the_same_stream(path: Path) -> None:
-    database = Database(path)
-    label = database.stream_label
-    SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
-    database.close()
-
-    database = Database(path)
-    assert database.stream_label == label
-    assert SqliteTable(database).get(Key("p", "s")) == {"PK": "p", "SK": "s", "n": 1}
-    database.close()
+    """The label of the stream is a time, as DynamoDB writes it."""
+    with closing(Database(path)) as database:
+        label = database.stream_label
+        SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", label)
+    with closing(Database(path)) as database:
+        assert database.stream_label == label
+        assert SqliteTable(database).get(Key("p", "s")) == {"PK": "p", "SK": "s", "n": 1}
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
