@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import ceil
-from typing import TypeVar
 
 import pytest
 
-from chalicelib.http.messages import Request, Response
-from chalicelib.resources import Action, NoLimits
-from tests import event_loop
-from vumi.server.common_commits import NEW_IDS, CommonCommits, Crowds
 from vumi.server.request_queue import (
     BURST_SECONDS,
     CROWD_SHARE,
-    HEAVY_COMMIT_SECONDS,
     MAX_COST_SECONDS,
     MAX_DELAY_SECONDS,
     OTHERS_SECONDS,
     REST,
     RequestQueue,
 )
-
-Result = TypeVar("Result")
 
 CROWD = "\ncrowd"
 ABOVE = BURST_SECONDS * 1.01
@@ -133,79 +121,3 @@ def test_requests_that_leave_their_turn_add_to_no_rest() -> None:
     answer(queue, "other", 0.0001, 1.0 + used / CROWD_SHARE)
     assert must_wait(queue, 0.99 + used / CROWD_SHARE, CROWD)
     assert not must_wait(queue, 1.01 + used / CROWD_SHARE, CROWD)
-
-
-@dataclass
-class Counted(NoLimits):
-    """Limits that note the actions."""
-
-    actions: list[Action] = field(default_factory=list)
-
-    def wait(self, action: Action, client: str) -> float:  # noqa: ARG002  the port's
-        self.actions.append(action)
-        return 0.0
-
-
-@dataclass
-class World:
-    """A server whose paths below `/new` are views of new ids. Each answer takes `cost`."""
-
-    cost: float = ABOVE
-    now: float = 0.0
-    counted: Counted = field(default_factory=Counted)
-    commits: list[list[str]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.crowds = Crowds(self.counted)
-
-    def commit(self, function: Callable[[], Result], /) -> Result:
-        self.commits.append([])
-        return function()
-
-    def answer(self, request: Request) -> Response:
-        self.crowds.wait(Action.REQUEST, request.client)
-        if request.path.startswith("/new"):
-            self.crowds.wait(Action.NEW_ID, request.client)
-        self.commits[-1].append(request.path)
-        self.now += self.cost
-        return Response()
-
-
-def test_requests_of_a_heavy_crowd_have_short_commits_after_those_of_others() -> None:
-    """Each is counted once, though it is read again in its second turn."""
-    world = World()
-
-    async def ask() -> None:
-        commits = CommonCommits(
-            world.answer, world.commit, world.crowds, stopwatch=lambda: world.now
-        )
-
-        def ask_for(path: str) -> asyncio.Task[object]:
-            request = Request("GET", path, client=path)
-            return asyncio.create_task(commits.answer(path, lambda: request))
-
-        for path in ("/new/a", "/new/b", "/new/c", "/new/d"):
-            await ask_for(path)
-        world.commits.clear()
-        world.cost = 0.4 * HEAVY_COMMIT_SECONDS
-        waiting = [*map(ask_for, ("/new/1", "/new/2"))]
-        await asyncio.gather(*map(ask_for, ("/visit/0", "/visit/1")))
-        world.now += MAX_DELAY_SECONDS
-        await asyncio.gather(ask_for("/visit/2"), waiting[0])
-        world.now += MAX_DELAY_SECONDS
-        await waiting[1]
-        commits.close()
-
-    event_loop.run(ask())
-    assert [commit for commit in world.commits if commit] == [
-        ["/visit/0", "/visit/1"],
-        ["/visit/2", "/new/1"],
-        ["/new/2"],
-    ]
-    assert Counter(world.counted.actions) == {Action.REQUEST: 9, Action.NEW_ID: 6}
-
-
-def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
-    crowds = Crowds(NoLimits())
-    crowds.must_wait = lambda _: True
-    event_loop.on_own_thread(crowds.join, NEW_IDS)
