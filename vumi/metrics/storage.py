@@ -13,8 +13,8 @@ from chalicelib.units import Seconds
 from vumi.metrics.counters import Family
 from vumi.storage import queue as queues
 from vumi.storage.database import Database
+from vumi.storage.file_format import WAL, beside
 from vumi.storage.queue import DEAD_LETTERS
-from vumi.storage.read_only import WAL, beside
 from vumi.workers.deliveries import FOLDS
 
 MAX_LOOKED_AT = 10_000

@@ -20,8 +20,17 @@ from chalicelib import telemetry
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import Job, Writer, nested
-from vumi.storage.file_format import FORMAT, FileFormat, version_of
-from vumi.storage.read_only import SHM, WAIT_SECONDS, WAL, beside, has_wal, open_read_only
+from vumi.storage.file_format import (
+    FORMAT,
+    SHM,
+    WAIT_SECONDS,
+    WAL,
+    FileFormat,
+    beside,
+    has_wal,
+    open_read_only,
+    version_of,
+)
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

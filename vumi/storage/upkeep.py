@@ -23,8 +23,8 @@ from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds, to_milliseconds
 from vumi.storage.badges import Read
 from vumi.storage.database import Database
+from vumi.storage.file_format import WAL, beside
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.read_only import WAL, beside
 
 STEP_BADGES = 100
 """Badges that one step looks at, because visitors wait for its commit."""

@@ -25,9 +25,8 @@ from chalicelib.wallets.wallet import Posting, entry
 from vumi.operate.check import check, items
 from vumi.storage.archive import FOLDER, FolderArchive
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_format import VERSION
+from vumi.storage.file_format import SHM, VERSION, WAL, beside, open_without_locks
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
-from vumi.storage.read_only import SHM, WAL, beside, open_without_locks
 from vumi.storage.table import SqliteTable
 from vumi.tokens import TokenStore
 from vumi.workers.deliveries import ChangeDelivery
