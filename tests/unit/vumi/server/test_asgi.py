@@ -176,20 +176,17 @@ def test_the_capacity_of_a_body_is_free_after_its_response_and_not_needed_withou
     assert exchange("POST", bodies=SharedCapacity(0), memory=SharedCapacity(0)).status == 200
 
 
-def test_a_body_is_not_kept_if_its_route_or_its_token_is_wrong() -> None:
-    def admit(_: Request) -> Request:
-        raise NotFoundError("there is no such route")
-
-    refused = exchange("POST", headers=length(1), parts=[b"x", b""], admit=admit)
-    assert refused.request.body == b""
-
-
-def test_a_request_with_a_body_has_the_caller_that_was_admitted() -> None:
+@pytest.mark.parametrize("caller", [None, Caller(Role.OPERATOR)])
+def test_a_body_is_kept_for_the_caller_that_is_admitted_and_for_no_other(
+    caller: Caller | None,
+) -> None:
     def admit(request: Request) -> Request:
-        return request._replace(caller=Caller(Role.OPERATOR))
+        if not caller:
+            raise NotFoundError("there is no such route")
+        return request._replace(caller=caller)
 
     taken = exchange("POST", headers=length(1), parts=[b"x", b""], admit=admit).request
-    assert (taken.body, taken.caller) == (b"x", Caller(Role.OPERATOR))
+    assert (taken.body, taken.caller) == (b"x" if caller else b"", caller)
 
 
 def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:
