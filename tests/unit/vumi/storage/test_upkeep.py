@@ -19,7 +19,7 @@ from chalicelib.ulids import new_ulid
 from chalicelib.units import to_milliseconds
 from simulation.clocks import NOON, Clock
 from simulation.standalone import standalone
-from simulation.views import AT_NOON, DAY, WINDOWS, put_summary, put_views, shown, view
+from simulation.views import AT_NOON, DAY, WINDOWS, put_summary, shown, ulid, view
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
 from vumi.engine import VIEWS_QUEUE
@@ -109,18 +109,14 @@ def test_a_badge_stays_if_it_is_seen_or_viewed_or_set(
     assert [*make(database).find()] == run(make(database)) == []
 
 
-@pytest.mark.parametrize("sort", [keys.OWNER, keys.MILESTONES, "TRAFFIC#2026-03"])
-def test_a_badge_with_anything_but_views_stays(
+@pytest.mark.parametrize(
+    "sort", [keys.OWNER, keys.MILESTONES, "TRAFFIC#2026-03", keys.VIEW + ulid()]
+)
+def test_a_badge_with_anything_but_its_days_stays(
     database: Database, table: SqliteTable, sort: str
 ) -> None:
     put_old(table)
     table.write(Put({"PK": keys.partition(OLD), "SK": sort}))
-    assert run(make(database)) == []
-
-
-def test_a_badge_with_a_stored_view_stays(database: Database, table: SqliteTable) -> None:
-    put_old(table)
-    put_views(table, AT_NOON, badge_id=OLD)
     assert run(make(database)) == []
 
 
