@@ -213,10 +213,7 @@ class Clients(Generic[Item]):
         return client.used
 
     def is_heavy(self, client: Client[Item], now: Seconds) -> bool:
-        return self.are_most_light(now) and client.left(now) > BURST_SECONDS
-
-    def are_most_light(self, now: Seconds) -> bool:
-        """Return whether most clients, not crowds, are light, as counted a moment ago."""
+        """Return whether a client is heavy, and most clients were light a moment ago."""
         if now >= self._counted_at + COUNT_SECONDS:
             recent = takewhile(
                 lambda one: one.used_at > now - RECENT_SECONDS, reversed(self._known.values())
@@ -224,7 +221,7 @@ class Clients(Generic[Item]):
             lefts = [one.left(now) for one in recent if one.share == LIGHT_SHARE]
             is_light = [left <= BURST_SECONDS for left in lefts]
             self._are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now
-        return self._are_most_light
+        return self._are_most_light and client.left(now) > BURST_SECONDS
 
     def _forget(self) -> None:
         """Forget the clients that were answered the longest time ago, if none of theirs waits."""
