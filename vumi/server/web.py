@@ -146,7 +146,6 @@ class WebServer:
             await asyncio.sleep(POLL_SECONDS)
 
     def _loops(self) -> Iterator[Coroutine[None, None, None]]:
-        """Yield the loops that run while requests are answered."""
         # Its timer also wakes the loop for a signal that arrived just before the loop slept.
         yield guard(self._application.connections, self.addresses)
         if seconds := self._notifier.watchdog_seconds:

@@ -317,7 +317,6 @@ def _replacing(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise a `StorageError` in place of SQLite's errors."""
     try:
         yield
     except sqlite3.Error as error:

@@ -63,7 +63,6 @@ def remove_expired(
 
 
 def _remove(database: Database, queue: SqliteQueue, now: Seconds) -> int:
-    """Remove a batch of items; return their number."""
     waiting = set(map(ulid_in, queue.bodies()))
 
     def job(connection: sqlite3.Connection) -> int:
