@@ -1,10 +1,9 @@
-"""Heavy clients rest while light ones are answered, and clients share the time of the server."""
+"""Heavy clients and crowds rest while light clients are answered, who share the server's time."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
+from math import ceil
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,10 @@ from vumi.server.request_queue import (
     FREE_SECONDS,
     HEAVY_COMMIT_SECONDS,
     MAX_CLIENTS,
+    MAX_COST_SECONDS,
     MAX_DELAY_SECONDS,
+    OTHERS_SECONDS,
+    REST,
     Client,
     Clients,
     FairQueue,
@@ -156,16 +158,6 @@ def test_light_clients_are_first_until_a_heavy_one_has_waited_long(
     assert queue.take(1.05 + MAX_DELAY_SECONDS) == 1
 
 
-def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQueue[int]) -> None:
-    for number in (1, 2):
-        queue.add("a", number, 1.0)
-    queue.take(1.05)
-    queue.charge(0.001, 1.05)
-    assert queue.wait(1.05) == 0
-    queue.rest(0.001, 1.05)
-    assert queue.wait(1.05) == pytest.approx(0.004)
-
-
 @pytest.mark.parametrize(
     ("cost", "order"),
     [
@@ -249,12 +241,6 @@ def world() -> World:
     return World()
 
 
-def test_clients_take_turns_however_many_items_each_has(world: World) -> None:
-    world.add("a", 100)
-    world.add("b", 2)
-    assert world.serve({"a": 1, "b": 1}, 6) == ["a", "b", "a", "b", "a", "a"]
-
-
 def test_an_item_of_a_new_client_is_next(world: World) -> None:
     for place in range(5):
         world.add(f"attacker {place}", 100)
@@ -274,13 +260,9 @@ def test_a_debt_lasts_while_others_wait_and_no_longer(world: World) -> None:
     world.add("a")
     world.add("b")
     assert world.serve(costs, 2) == ["a", "b"]
-
-
-def test_no_debt_outlives_the_last_waiting_item_of_a_client_that_owes_less(world: World) -> None:
-    costs = {"a": 10.0, "b": 1.0}
     world.add("b", 5)
     world.add("a")
-    world.serve(costs, 6)
+    assert world.serve(costs, 6)[-1] == "b", "which owes less"
     world.add("a")
     world.add("b")
     assert world.serve(costs, 1) == ["a"]
@@ -306,8 +288,113 @@ def test_no_waiting_client_gets_less_than_another_by_more_than_two_items(
     world = World()
     for client in "abc":
         world.add(client, 61)
-    used = Counter[str]()
+    used = dict.fromkeys("abc", 0)
     for cost in costs:
         [client] = world.serve(dict.fromkeys("abc", cost), 1)
         used[client] += cost
-        assert all(abs(used[one] - used[other]) <= 2 * 20 for one, other in pairwise("abca"))
+        assert max(used.values()) - min(used.values()) <= 2 * 20
+
+
+CROWD = "\ncrowd"
+ABOVE = BURST_SECONDS * 1.01
+
+
+def answer(queue: RequestQueue[str], client: str, cost: float, now: float, crowd: str = "") -> None:
+    """Answer a client as often as costs so much."""
+    answers = ceil(cost / MAX_COST_SECONDS) or 1
+    for _ in range(answers):
+        queue.add(client, client, now)
+        queue.take(now)
+        queue.charge(cost / answers, now, crowd)
+
+
+def defer(queue: RequestQueue[str], cost: float, now: float) -> None:
+    """Let a visitor's request of the crowd wait for the crowd's turn."""
+    queue.add("visitor", "deferred", now)
+    queue.take(now)
+    queue.defer("deferred", cost, now, CROWD)
+
+
+def must_wait(queue: RequestQueue[str], now: float, crowd: str) -> bool:
+    """Return whether a visitor's request of a crowd must wait for the crowd's turn."""
+    queue.add("visitor", "", now)
+    queue.take(now)
+    waits = queue.must_wait(crowd)
+    queue.charge(0.0, now, crowd)
+    return waits
+
+
+def test_a_crowd_must_wait_after_its_burst_until_its_share_has_made_up_for_it() -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "other", 0.0001, 1.0)
+    answer(queue, "a", BURST_SECONDS, 1.0, CROWD)
+    assert not must_wait(queue, 1.0, CROWD)
+    answer(queue, "b", ABOVE - BURST_SECONDS, 1.0, CROWD)
+    answer(queue, "other", 0.0001, 1.0)
+    assert must_wait(queue, 1.0, CROWD)
+    assert not must_wait(queue, 1.0, "\nanother")
+    assert not must_wait(queue, 1.01 + (ABOVE - BURST_SECONDS) / CROWD_SHARE, CROWD)
+
+
+@pytest.mark.parametrize(
+    ("other", "crowd", "waits"),
+    [
+        ("other", "", True),
+        ("other", "\nsmall", True),
+        ("c", CROWD, False),
+        ("visitor", "", False),
+    ],
+)
+def test_a_crowd_waits_only_beside_others(other: str, crowd: str, *, waits: bool) -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "a", ABOVE + 2 * CROWD_SHARE, 0.0, CROWD)
+    answer(queue, other, 0.0001, 1.0, crowd)
+    assert must_wait(queue, 1.0, CROWD) == waits
+    answer(queue, "b", ABOVE, 1.0 + OTHERS_SECONDS, CROWD)
+    assert not must_wait(queue, 1.0 + OTHERS_SECONDS, CROWD)
+
+
+def test_a_crowd_rests_with_its_part_of_the_time_of_a_commit() -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    answer(queue, "other", 0.02, 1.0)
+    answer(queue, "b", 0.04, 1.0, CROWD)
+    queue.rest(0.06, 1.0)
+    defer(queue, 0.0, 1.0)
+    assert queue.wait(1.0) == pytest.approx(REST * 0.04)
+    assert queue.take(1.2) == "deferred"
+    assert not queue.must_wait(CROWD)
+
+
+def test_rests_follow_each_other_up_to_the_longest_delay() -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    for rests in (1, 2):
+        answer(queue, "a", 0.01, 1.0, CROWD)
+        queue.rest(0.01, 1.0)
+        defer(queue, 0.0, 1.0)
+        assert queue.wait(1.0) == pytest.approx(rests * REST * 0.01)
+    answer(queue, "a", 0.3, 1.0, CROWD)
+    queue.rest(10.0, 1.0)
+    assert queue.wait(1.0) == MAX_DELAY_SECONDS
+
+
+def test_requests_that_leave_their_turn_add_to_no_rest() -> None:
+    """Else a flood of them would let the crowd have no turn."""
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "other", 0.0001, 1.0)
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    for _ in range(2):
+        defer(queue, 0.01, 1.0)
+    queue.rest(0.02, 1.0)
+    assert queue.wait(1.0) == 0
+    for _ in range(2):
+        assert queue.take(1.0) == "deferred"
+        queue.charge(0.01, 1.0, CROWD)
+    used = ABOVE + 4 * 0.01 - BURST_SECONDS
+    answer(queue, "other", 0.0001, 1.0 + used / CROWD_SHARE)
+    assert must_wait(queue, 0.99 + used / CROWD_SHARE, CROWD)
+    assert not must_wait(queue, 1.01 + used / CROWD_SHARE, CROWD)
