@@ -22,8 +22,8 @@ from vumi.operate.admin.overview_file import (
     OLD_SECONDS,
     WATCH_SECONDS,
     BadgePage,
-    Made,
     Overview,
+    OverviewStamp,
     read_page,
 )
 from vumi.storage.database import Database
@@ -48,14 +48,14 @@ def ids(page: BadgePage) -> list[str]:
 
 
 def test_the_file_has_its_time_its_sums_and_the_badges(file: Path) -> None:
-    assert overview_file.read_made(file) == Made(
+    assert overview_file.read_stamp(file) == OverviewStamp(
         1_000.0, 2.5, Totals(3, 19, 9, 7, 5, (7, *[0] * 26, 10, 0, 4))
     )
     page = read_page(file)
     assert sorted(page.badges, key=lambda badge: badge.badge_id) == list(BADGES)
     assert page.found == 3
     assert [badge.badge_id for badge in page.bursts] == ["c%_'", "b"]
-    assert overview_file.read_made(file.with_name("none")) is None
+    assert overview_file.read_stamp(file.with_name("none")) is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_process_makes_the_file_while_the_server_has_its_own_open(
         "1000000.5",
     ]
     subprocess.run(command, check=True)  # noqa: S603  a module of this project
-    made = overview_file.read_made(path.parent / overview_file.FILE)
+    made = overview_file.read_stamp(path.parent / overview_file.FILE)
     assert made is not None
     assert (made.at, made.totals.badges, made.totals.total) == (1_000_000.5, 1, 3)
     assert database.read("SELECT count(*) FROM items") == [(1,)]
