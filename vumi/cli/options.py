@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from importlib.util import find_spec
@@ -73,23 +73,17 @@ class Invocation:
         """Return the settings of one machine. Raises `SettingsError`."""
         return self.given.parse()
 
-    @contextmanager
-    def open_installation(self, stack_name: str | None) -> Iterator[Installation]:
+    def open_installation(self, stack_name: str | None) -> AbstractContextManager[Installation]:
         """Open the file of DATA, which must exist, or a stack. Raises `ReportedError`."""
         if stack_name is None:
-            with file.open_installation(self.settings, self.clock) as opened:
-                yield opened
-            return
-        with self.open_stack(stack_name) as found:
-            yield found
+            return file.open_installation(self.settings, self.clock)
+        return self.open_stack(stack_name)
 
-    @contextmanager
-    def open_stack(self, name: str) -> Iterator[stack.StackInstallation]:
+    def open_stack(self, name: str) -> AbstractContextManager[stack.StackInstallation]:
         """Open a stack on AWS. Raises `ReportedError`."""
         if find_spec("boto3") is None:
             raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
-        with stack.open_installation(name, self.environment, self.clock) as found:
-            yield found
+        return stack.open_installation(name, self.environment, self.clock)
 
 
 def setting(name: str, metavar: str, meaning: str) -> Callable[[Function], Function]:

@@ -17,11 +17,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chalicelib.counting import keys
-from chalicelib.counting.summary import Summary
-from chalicelib.storage.items import Item, Key, key_of, text
+from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.retry import Retry
-from chalicelib.ulids import TIME_CHARACTERS, earliest, latest, milliseconds
-from chalicelib.units import Milliseconds, Seconds
+from chalicelib.ulids import milliseconds
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
@@ -102,16 +101,6 @@ def new_summary(badge_id: str, first: str) -> Item:
     """Return the head of a badge without a summary; `first` is the ULID of its first view."""
     key = keys.summary(badge_id)
     return {"PK": key.pk, "SK": key.sk, "created": milliseconds(first) // 1000 if first else 0}
-
-
-def is_live(item: Item, summary: Summary) -> bool:
-    """Return whether a view is later than the watermark, so that it is not in the count."""
-    return text(item, "SK") > keys.VIEW + latest(summary.watermark)
-
-
-def later(ulid: str, watermark: Milliseconds) -> str:
-    """Return a ULID with the same random part that is later than a watermark, and not earlier."""
-    return max(ulid, earliest(watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:])
 
 
 class Installation(Protocol):

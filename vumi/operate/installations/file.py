@@ -27,6 +27,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.messages import MalformedError
+from chalicelib.ulids import TIME_CHARACTERS, earliest, latest
 from chalicelib.units import Seconds
 from chalicelib.wallets.archive import EntryRemoval, make_object
 from chalicelib.wallets.wallet import ENTRY
@@ -35,14 +36,7 @@ from vumi.errors import ReportedError
 from vumi.folder import refuse_foreign_entries
 from vumi.journals import ArchivedObject, in_folder
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import (
-    Group,
-    LetterOutcome,
-    Source,
-    is_live,
-    later,
-    new_summary,
-)
+from vumi.operate.admin.installation import Group, LetterOutcome, Source, new_summary
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.resources import EVENT_QUEUE
@@ -157,7 +151,9 @@ class FileSource:
             if fetch(self._connection, stored) or fetch(self._connection, seen):
                 continue
             if View(summary.badge_id, ulid).milliseconds > ended:
-                key = keys.view(summary.badge_id, later(ulid, summary.watermark))
+                # Later than the watermark, with the same random part.
+                least = earliest(summary.watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:]
+                key = keys.view(summary.badge_id, max(ulid, least))
                 yield {"PK": key.pk, "SK": key.sk}
 
     def _read_summary(self, badge_id: str) -> Summary:
@@ -178,7 +174,7 @@ def _make_objects(
 def _moves(item: Item, summary: Summary) -> bool:
     """Return whether an item of a badge moves: all but the views that are counted."""
     sk = text(item, "SK")
-    return not sk.startswith(VIEW.sort) or is_live(item, summary)
+    return not sk.startswith(VIEW.sort) or sk > VIEW.sort + latest(summary.watermark)
 
 
 PAGE_IDS = 1_000
