@@ -18,8 +18,7 @@ from vumi.operate.admin import counts
 from vumi.operate.admin.installation import Installation, Source
 from vumi.operate.backups import backups, copying
 from vumi.operate.check import check as checking
-from vumi.operate.check.items import Finding, FindingKind
-from vumi.operate.check.live import LiveCheck
+from vumi.operate.check.items import Finding, FindingKind, LiveCheck
 from vumi.operate.exchange import files
 from vumi.operate.installations.file import find_file
 from vumi.operate.kinds import TOKEN

@@ -13,17 +13,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
 
 import click
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from chalicelib.wallets.wallet import ID, PARTITION, Entry, unknown
+from chalicelib.wallets.wallet import ID, Entry, unknown
 from vumi.cli.options import Parsed, examples, on_installation
 from vumi.cli.output import as_json, print_json, wants_json
 from vumi.errors import ReportedError
-from vumi.journals import first_day, read_wallet
+from vumi.journals import read_wallet
 from vumi.operate.admin.installation import Installation
 
 HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
@@ -74,17 +73,12 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
         wallet = read_wallet(installation.table, wallet_id, add)
         if wallet is None:
             raise ReportedError(str(unknown(wallet_id)))
-        for item in _read_older(installation, wallet):
-            add(item)
+        opened = datetime.fromtimestamp(number(wallet, "created") / 1000, UTC).date()
+        for archived in installation.archived(opened):
+            for owner, entry in archived.entries(wallet_id):
+                if owner == wallet_id:
+                    add(entry.item(wallet_id))
         yield Statement(wallet_id, number(wallet, "balance"), text(wallet, "last"), entries)
-
-
-def _read_older(installation: Installation, wallet: Item) -> Iterator[Item]:
-    """Yield the entries of a wallet that have left the table, some of them more than once."""
-    wallet_id = text(wallet, "PK").removeprefix(PARTITION)
-    objects = installation.archived(first_day(wallet))
-    found = chain.from_iterable(one.entries(wallet_id) for one in objects)
-    yield from (entry.item for entry in found if entry.wallet_id == wallet_id)
 
 
 def _parse_bound(value: str) -> Milliseconds:

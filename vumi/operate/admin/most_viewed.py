@@ -63,20 +63,17 @@ class MostViewed:
         if not self._lock.acquire(timeout=self._wait_seconds):
             raise UnavailableError("other requests read the most viewed ids")
         try:
-            return self._read_once(query, now)
+            began = self._stopwatch()
+            self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
+            if query in self._cached:
+                kept = [one for one in self._cached[query][1] if self._is_counted(one.badge_id)]
+                return _rank(_count_again(self._read, query, now, kept), query)
+            found = read_top(self._read, query, now, self._is_counted)
+            ended = self._stopwatch()
+            self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
+            return found
         finally:
             self._lock.release()
-
-    def _read_once(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
-        began = self._stopwatch()
-        self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
-        if query in self._cached:
-            kept = [one for one in self._cached[query][1] if self._is_counted(one.badge_id)]
-            return _rank(_count_again(self._read, query, now, kept), query)
-        found = read_top(self._read, query, now, self._is_counted)
-        ended = self._stopwatch()
-        self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
-        return found
 
 
 def read_top(
