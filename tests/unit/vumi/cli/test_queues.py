@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.counting import keys
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.summary import read
@@ -20,6 +18,7 @@ from chalicelib.counting.windows import Counting, Windows
 from chalicelib.events import schedule
 from chalicelib.events.delivery import EventDelivery
 from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, Leases, Status, message
+from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
@@ -38,7 +37,7 @@ from vumi.cli.program import execute
 from vumi.cli.queues import fold_badges
 from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
-from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
+from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, StackInstallation
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -121,39 +120,31 @@ def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
 # ---- on AWS
 
 
-def test_on_aws_the_badges_are_those_that_have_views() -> None:
+@pytest.fixture
+def stack() -> Iterator[StackInstallation]:
+    """Return a stack, whose operator's clock is ahead."""
     with mock_aws(), closing(aws_client("dynamodb")) as client:
         create_table(client, "vu-mi")
-        table = DynamoTable(client, "vu-mi")
-        take(table, "a", "ü/#VIEW", "c", views=40)
-        table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
-        found = list(viewed_ids(client, "vu-mi"))
-    assert sorted(found) == ["a", "c", "ü/#VIEW"]
+        ahead = NOON + CLOCK_MARGIN_SECONDS
+        yield StackInstallation("vu-mi", {"TableName": "vu-mi"}, Settings(), lambda: ahead)
 
 
-def test_on_aws_a_badge_with_views_on_two_pages_is_returned_once() -> None:
-    pages = [["USER#a", "USER#b"], [], ["USER#b", "USER#b", "USER#c"]]
-
-    class Client:
-        def get_paginator(self, operation: str) -> Client:
-            assert operation == "scan"
-            return self
-
-        def paginate(self, **_: object) -> list[dict[str, Any]]:
-            return [{"Items": [{"PK": {"S": pk}} for pk in page]} for page in pages]
-
-    client: Any = Client()
-    assert list(viewed_ids(client, "vu-mi")) == ["a", "b", "c"]
+def test_on_aws_the_badges_are_those_that_have_views(stack: StackInstallation) -> None:
+    take(stack.table, "a", "ü/#VIEW", "c", views=40)
+    others: list[Item] = [{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "X"}]
+    stack.table.put_all(others)
+    assert sorted(stack.viewed_ids()) == ["a", "c", "ü/#VIEW"]
 
 
-def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteTable) -> None:
+def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(
+    stack: StackInstallation,
+) -> None:
     """Otherwise a young view could be put before the watermark."""
-    ahead = NOON + CLOCK_MARGIN_SECONDS
-    take(table, "young")
-    take(table, "old", taken=NOON - 1_200)
-    own = counting_behind(table, Windows(), lambda: ahead)
-    assert [BadgeFold(own, badge_id).fold_all() for badge_id in ("young", "old")] == [0, 2]
-    assert read(table, "young").watermark < NOON * 1000
+    take(stack.table, "young")
+    take(stack.table, "old", taken=NOON - 1_200)
+    folds = [BadgeFold(stack.counting, badge_id).fold_all() for badge_id in ("young", "old")]
+    assert folds == [0, 2]
+    assert read(stack.table, "young").watermark < NOON * 1000
 
 
 # ---- on one machine
