@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chalicelib.counting import keys
-from chalicelib.storage.items import Item, Key, key_of
+from chalicelib.storage.items import Item
 from chalicelib.storage.retry import Retry
 from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds
@@ -53,11 +53,6 @@ class Group:
 
     head: Item
     rest: Iterable[Item] = ()
-
-    @property
-    def key(self) -> Key:
-        """Return the key of the head."""
-        return key_of(self.head)
 
 
 @dataclass(frozen=True, slots=True)

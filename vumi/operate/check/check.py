@@ -183,16 +183,16 @@ def _add_changes(connection: sqlite3.Connection, items: Items) -> Iterator[str]:
             yield f"change {sequence} ({pk} {sk}): {error}"
 
 
-def _latest_change(connection: sqlite3.Connection) -> int:
-    """Return the highest sequence number that the change log has assigned."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-    [(there,)] = connection.execute("SELECT coalesce(max(sequence), 0) FROM changes")
-    return max(int(row[0]) if row else 0, int(there))
+LATEST_CHANGE = (
+    "SELECT coalesce(max(number), 0) FROM (SELECT seq AS number FROM sqlite_sequence"
+    " WHERE name = 'changes' UNION ALL SELECT sequence FROM changes)"
+)
+"""The highest sequence number that the change log has assigned."""
 
 
 def _check_change_log(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Check that each checkpoint is within the log, and that the log keeps no read change."""
-    latest = _latest_change(connection)
+    [(latest,)] = connection.execute(LATEST_CHANGE)
     checkpoints = dict(connection.execute("SELECT consumer, sequence FROM checkpoints"))
     messages = [
         f"the checkpoint of {consumer} is at change {at}, but the change log ends at {latest}:"

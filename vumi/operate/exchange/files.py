@@ -82,7 +82,15 @@ def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter)
 
     Raises `ReportedError`, `UnknownItemError`, `WrongLineError` and `StorageError`.
     """
-    writer.write(header(source.engine, settings, now))
+    header = {
+        "type": HEADER,
+        "format": FORMAT,
+        "version": VERSION,
+        "exported_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "engine": source.engine,
+        "settings": {name: getattr(settings, name) for name in SETTINGS},
+    }
+    writer.write(header)
     for group in source.groups:
         for item in chain([group.head], group.rest):
             writer.write(_to_line(item))
@@ -250,18 +258,6 @@ def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
             yield line
     except (OSError, EOFError, zlib.error) as error:
         raise ReportedError(f"{name} is cut or damaged: {error}") from error
-
-
-def header(engine: str, settings: Settings, now: Seconds) -> dict[str, Any]:
-    """Return the first line of an export."""
-    return {
-        "type": HEADER,
-        "format": FORMAT,
-        "version": VERSION,
-        "exported_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "engine": engine,
-        "settings": {name: getattr(settings, name) for name in SETTINGS},
-    }
 
 
 def check_header(line: Mapping[str, Any]) -> None:

@@ -91,7 +91,7 @@ def _find_head(item: Item) -> Key | None:
 
 def _take_new(groups: Sequence[Group], done: set[str]) -> Iterator[Group]:
     """Yield the groups of a badge unless another name of it had them; remember several names."""
-    names = {group.key.pk for group in groups}
+    names = {text(group.head, "PK") for group in groups}
     if names & done:
         return
     if len(names) > 1:
