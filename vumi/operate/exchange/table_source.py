@@ -154,18 +154,13 @@ def read_wallet(table: Table, cut: str, key: Key) -> list[Group]:
         head = table.get(key)
         if head is None:
             return []
-        later = _read_later(table, cut, key.pk)
+        first, end = ENTRY.sort + cut, ENTRY.sort + AFTER_EVERY_ID
+        entries = map(Entry.of, table.query(key.pk, first=first, last=end, limit=UNLIMITED))
+        later = {entry.entry_id: entry for entry in entries}
         if (last := text(head, "last")) < cut or last in later:
             kept = (_read_kept(table, cut, key.pk, kind) for kind in (NONCE, ENTRY))
             return [Group(_undo(head, later, cut), chain.from_iterable(kept))]
     raise UnavailableError(f"{key.pk} was changed by {TRIES} other writes; try again")
-
-
-def _read_later(table: Table, cut: str, pk: str) -> dict[str, Entry]:
-    """Return the entries of after the cut by their ids."""
-    first, last = ENTRY.sort + cut, ENTRY.sort + AFTER_EVERY_ID
-    entries = map(Entry.of, table.query(pk, first=first, last=last, limit=UNLIMITED))
-    return {entry.entry_id: entry for entry in entries}
 
 
 def _undo(head: Item, later: Mapping[str, Entry], cut: str) -> Item:

@@ -132,7 +132,8 @@ class FileSource:
         if head is None and (first or views):
             head = self._make_head(badge_id, views)
         rest = rows if has_summary or first is None else chain([first], rows)
-        moving = filter(partial(_moves, summary=summary), (item_of(*row) for row in rest))
+        counted = VIEW.sort + latest(summary.watermark)
+        moving = (item_of(*row) for row in rest if not VIEW.sort <= row[1] <= counted)
         if head is not None:
             yield Group(head, chain(views, moving))
 
@@ -144,8 +145,8 @@ class FileSource:
 
     def _find_uncounted(self, summary: Summary, ulids: Sequence[str]) -> Iterator[Item]:
         """Yield an item for each waiting view that is not counted or stored."""
-        target = self._read_summary(summary.alias) if summary.alias else summary
-        ended = max(summary.reset, target.reset)
+        alias = fetch(self._connection, keys.summary(summary.alias)) if summary.alias else None
+        ended = max(summary.reset, Summary.of(summary.alias, alias or {}).reset)
         for ulid in dict.fromkeys(ulids):
             stored, seen = keys.view(summary.badge_id, ulid), keys.seen(ulid)
             if fetch(self._connection, stored) or fetch(self._connection, seen):
@@ -155,9 +156,6 @@ class FileSource:
                 least = earliest(summary.watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:]
                 key = keys.view(summary.badge_id, max(ulid, least))
                 yield {"PK": key.pk, "SK": key.sk}
-
-    def _read_summary(self, badge_id: str) -> Summary:
-        return Summary.of(badge_id, fetch(self._connection, keys.summary(badge_id)) or {})
 
 
 def _make_objects(
@@ -169,12 +167,6 @@ def _make_objects(
             yield make_object([EntryRemoval.of(item_of(*row), sequence, removed_at)])
         except MalformedError as error:
             left_out.append(f"change {sequence}: {error}")
-
-
-def _moves(item: Item, summary: Summary) -> bool:
-    """Return whether an item of a badge moves: all but the views that are counted."""
-    sk = text(item, "SK")
-    return not sk.startswith(VIEW.sort) or sk > VIEW.sort + latest(summary.watermark)
 
 
 PAGE_IDS = 1_000
