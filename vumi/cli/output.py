@@ -133,12 +133,6 @@ def _format(cell: Cell) -> str:
     )
 
 
-def wants_color(environment: Mapping[str, str]) -> bool | None:
-    """Return False if colours are not wanted, or None if `click` decides by the stream."""
-    refused = environment.get("NO_COLOR") or environment.get("TERM") == "dumb"
-    return False if refused else None
-
-
 def strong(text: str) -> str:
     """Return a text that a reader looks for: an address, or the head of a table."""
     return click.style(text, bold=True)

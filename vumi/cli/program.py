@@ -131,7 +131,8 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
 
 def execute(arguments: Sequence[str], invocation: Invocation) -> int:
     """Run a command, report its error, and return the exit status."""
-    color = output.wants_color(invocation.environment)
+    given = invocation.environment
+    color = False if given.get("NO_COLOR") or given.get("TERM") == "dumb" else None
     try:
         status = vumi.main(
             list(arguments),

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,14 +25,12 @@ from simulation.exchange_world import export, outcomes, restore
 from simulation.installation import MemoryInstallation
 from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, store, ulid, view
+from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, store, view
 from tests.profile import cases
 from tests.unit.vumi.operate.exchange.test_hostile_files import EVENT, WALLET, file_of
 from vumi.errors import ReportedError
 from vumi.operate.exchange import files
 from vumi.operate.exchange.restoring import LISTED_ITEMS, Restore, RestoreOutcome
-from vumi.storage.database import FILE, Database
-from vumi.storage.table import SqliteTable, all_items
 
 IMPORTED, SAME, KEPT = RestoreOutcome.IMPORTED, RestoreOutcome.SAME, RestoreOutcome.KEPT
 OTHER_CONTENT = "it is here with other content"
@@ -249,32 +240,3 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     assert shown(target.memory) == shown(one.memory) + visits
     assert target.memory.items.keys() >= one.memory.items.keys()
     assert outcomes(restore(target, exported)) == {SAME}
-
-
-def test_an_import_that_is_killed_continues(tmp_path: Path) -> None:
-    """The process is killed with SIGKILL as soon as the first commits are in the file."""
-    lines: list[dict[str, Any]] = []
-    for number in range(6_000):
-        lines.append({"type": "badge", "id": f"b{number}", "count": number, "version": 1})
-        lines.append({"type": "view", "id": f"b{number}", "view": ulid(AT_NOON, number)})
-    file = tmp_path / "export.jsonl"
-    file.write_bytes(file_of(*lines))
-    Database(tmp_path / FILE).close()
-    command = [sys.executable, "-m", "vumi", "import", str(file)]
-    environment = {**os.environ, "DATA": str(tmp_path)}
-    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        process = subprocess.Popen(command, env=environment)  # noqa: S603  our own program
-        while not connection.execute("SELECT 1 FROM items LIMIT 1").fetchone():
-            assert process.poll() is None
-            time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    with closing(Database(tmp_path / FILE)) as database:
-        before = len(list(all_items(database)))
-        assert 0 < before < 18_000
-        out = subprocess.check_output(command, env=environment, text=True)  # noqa: S603
-        done = before // 3
-        assert out == f"badge: {done:,} here already\nbadge: {6_000 - done:,} imported\n"
-        assert len(list(all_items(database))) == 18_000
-        table = SqliteTable(database)
-        assert [shown(table, f"b{number}") for number in (0, 3_000, 5_999)] == [1, 3_001, 6_000]
