@@ -175,7 +175,6 @@ class Engine:
         return count_badges(self.database.read, most)
 
     def _view_loops(self) -> list[Loop]:
-        """Make the loops of views, and of the removals by TTL."""
         in_one_commit = self.database.in_one_commit
         views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
         markers = ChangeDelivery(
@@ -202,7 +201,6 @@ class Engine:
         return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
-        """Count the badges, and yield the loop that counts them again."""
         if self.quota:
             self.quota.step()
             loop = Loop("count_badges", self.quota.step)

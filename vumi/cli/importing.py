@@ -24,10 +24,6 @@ from vumi.operate.installations.file import make_file
 
 MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
-REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
-"""Outcomes that are reported for each line, so that the operator can decide."""
-
-CHANGES = {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}
 
 
 def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
@@ -242,10 +238,11 @@ def run(rows: Sequence[ImportedCount], job: Import) -> None:
     outcomes: Counter[ImportOutcome] = Counter()
     with until_stopped(f"importing {plural(len(rows), 'badge')}") as line:
         for result in line.count(job.run(rows)):
-            outcomes[result.outcome] += 1
-            if not job.dry_run and result.outcome in CHANGES:
+            outcome = result.outcome
+            outcomes[outcome] += 1
+            if not job.dry_run and outcome in {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}:
                 log_change(result.row.badge_id, {"base": result.before})
-            if result.outcome in REPORTED_OUTCOMES:
+            if outcome in {ImportOutcome.REPLACED, ImportOutcome.KEPT}:
                 line.hide()
                 _report(result)
     _report_dry_run(job)

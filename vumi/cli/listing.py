@@ -136,7 +136,6 @@ def _row(badge: BadgeOverview) -> tuple[Cell, ...]:
 
 
 def _parse_days(value: str) -> WholeSeconds:
-    """Return the seconds of a number of days."""
     found = re.fullmatch("([1-9][0-9]{0,4})d", value)
     if found is None:
         raise ValueError(f"give days like 180d, not {value!r}")

@@ -28,9 +28,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-NOT_WRAPPED = "\b\n"
-"""The line that keeps click from joining the lines after it."""
-
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 dry_run = click.option(
     "--dry-run", is_flag=True, is_eager=True, help="Report the changes without making them."
@@ -116,7 +113,8 @@ def confirm(*, yes: bool) -> bool:
 
 def examples(*lines: str) -> str:
     """Return the end of a command's help, with an example per line."""
-    return "\n".join((NOT_WRAPPED + "Examples:", *(f"  {line}" for line in lines)))
+    not_wrapped = "\b\nExamples:"  # the first line keeps click from joining the lines after it
+    return "\n".join((not_wrapped, *(f"  {line}" for line in lines)))
 
 
 def on_installation(

@@ -74,10 +74,6 @@ class ItemKind:
         """Return the key of an item's group: that of its partition, or its own."""
         return text(item, "SK") if self.is_alone else text(item, "PK")
 
-    def id_of(self, head: Item) -> str:
-        """Return the id of a group, by its head."""
-        return self.group_of(head).removeprefix(self.sort if self.is_alone else self.partition)
-
     def to_line(self, item: Item) -> dict[str, Value]:
         """Return the line of an item. Raises `WrongLineError`."""
         rest = {**item}

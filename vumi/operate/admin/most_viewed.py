@@ -102,7 +102,6 @@ def _count_again(
 
 
 def _days(query: TopQuery, now: Seconds) -> tuple[str, str]:
-    """Return the first and the last day of a query."""
     today = hour_of(to_milliseconds(now)).day
     return f"{date.fromisoformat(today) - timedelta(days=query.days - 1)}", today
 

@@ -37,9 +37,11 @@ SCHEMA = f"""
 CREATE TABLE badges ({COLUMNS}, searched, burst);
 CREATE TABLE made (at, took, badges, total, month, today, now, days);
 """
-INDEXES = "".join(f"CREATE INDEX by_{by} ON badges ({by} DESC);" for by in By)
+INDEXES = (
+    *(f"CREATE INDEX by_{by} ON badges ({by} DESC)" for by in By),
+    "CREATE INDEX bursts ON badges (hour DESC) WHERE burst",
+)
 """No order of many badges is sorted for a page. Badges with the same number are in their order."""
-INDEX_OF_BURSTS = "CREATE INDEX bursts ON badges (hour DESC) WHERE burst;"
 BURSTS = f"SELECT {COLUMNS} FROM badges WHERE burst ORDER BY hour DESC, rowid LIMIT ?"  # noqa: S608  fixed texts
 USUAL_LIMIT = 50
 MAX_BURSTS = 10
@@ -99,7 +101,7 @@ def write(
             "INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (now, monotonic() - begun, *sums, _to_text(totals.days)),
         )
-        connection.executescript(INDEXES + INDEX_OF_BURSTS)
+        connection.executescript(";".join(INDEXES))
     new.replace(path)
 
 

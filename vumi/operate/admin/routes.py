@@ -189,7 +189,6 @@ def _describe(made: OverviewStamp | None, failure: str) -> dict[str, Any]:
 
 
 def _draw(made: OverviewStamp, look: chart.Look) -> Mapping[str, str]:
-    """Draw the views of all badges by day, and describe them."""
     days = Periods.of(made.at).days
     starts = [datetime.fromisoformat(day).replace(tzinfo=UTC) for day in days]
     buckets = tuple(map(Bucket, starts, made.totals.days))

@@ -86,12 +86,8 @@ class GivenGroup:
     @property
     def name(self) -> str:
         """Return the id of the badge, event or wallet, or what the token or ban has for one."""
-        return self.kind.id_of(self.head)
-
-    @property
-    def is_small(self) -> bool:
-        """Return whether one transaction can write the group."""
-        return self.more is None and len(self.rest) <= SMALL_ITEMS
+        start = self.kind.sort if self.kind.is_alone else self.kind.partition
+        return self.kind.group_of(self.head).removeprefix(start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +146,6 @@ class Restore:
         raise UnavailableError(f"{given.name} was changed by other writes during its import")
 
     def _decide(self, given: GivenGroup) -> Restored:
-        """Compare a group with what is here."""
         decided = partial(Restored, given.kind.name, given.name, given.line)
         if given.kind is kinds.TOKEN and not self.tokens:
             return decided(RestoreOutcome.LEFT_OUT)
@@ -179,7 +174,7 @@ class Restore:
         for chunk in batched(chain(given.rest, given.more or ()), CHUNK_ITEMS):
             latest = max([latest, *map(_taken_at, filter(_is_view, chunk))])
             items = together = [self._with_ttl(item) for item in chunk]
-            if not given.is_small:
+            if given.more or len(given.rest) > SMALL_ITEMS:
                 together = [item for item in items if _goes_with_head(item)]
                 table.put_all([item for item in items if not _goes_with_head(item)])
             last |= {key_of(item): item for item in together}

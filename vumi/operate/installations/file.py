@@ -138,7 +138,6 @@ class FileSource:
             yield Group(head, chain(views, moving))
 
     def _make_head(self, badge_id: str, waiting: Sequence[Item]) -> Item:
-        """Return the head of a badge without a summary."""
         rows = self._connection.execute(FIRST_VIEW, (keys.partition(badge_id),)).fetchall()
         found = sorted([*(sk for (sk,) in rows), *(text(view, "SK") for view in waiting)])
         return new_summary(badge_id, found[0].removeprefix(VIEW.sort) if found else "")
