@@ -53,9 +53,6 @@ def test_backups_and_the_restore_print_what_they_made(
     assert vumi("restore", "--aside", str(new)) == 0
     before = f"The folder before is {data}.2026-11-22T171500Z; remove it when you need nothing in"
     assert vumi.out == f"{data} {complete}; start vu-mi.\n{before} it.\n"
-
-
-def test_json_has_the_same(vumi: Vumi, tmp_path: Path) -> None:
     new, restored = tmp_path / "new", tmp_path / "restored"
     assert vumi.json("backup", str(new)) == [{"backup": str(new), "objects": 0, "removed": []}]
     vumi.invocation = Invocation({"DATA": str(restored)}, lambda: NOW)

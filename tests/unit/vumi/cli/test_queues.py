@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -16,11 +16,10 @@ from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.summary import read
 from chalicelib.counting.windows import Counting, Windows
 from chalicelib.events import schedule
-from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, Leases, Status, message
+from chalicelib.events.event import Event, Leases, Status, message
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.units import to_milliseconds
 from simulation.aws_table import create_table
@@ -28,7 +27,7 @@ from simulation.clocks import NOON, FakeTime
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.scheduled_events import AT, an_event, deliver
+from simulation.scheduled_events import AT, an_event
 from simulation.tables import FaultyTable, raising
 from simulation.views import shown, store, summary, view
 from tests.unit.vumi.commands import Vumi
@@ -178,7 +177,6 @@ def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
         assert highest * 1000 > read(table, "a").watermark
 
 
-GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 REDRIVEN_AT = AT + 60_000
 
 
@@ -186,14 +184,13 @@ def accept(table: Table, name: str) -> Event:
     return schedule.accept(an_event(name), table, FakeQueue(), AT).event
 
 
-def give_up(table: Table, *names: str) -> None:
-    """Events whose receivers answered 410."""
-    delivery = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
+def fail(table: Table, *names: str, errors: Sequence[str] = ("answered 410",)) -> None:
+    """Put events that have failed; an attempt whose worker died has no error."""
+    attempts: list[Value] = [{"started": AT, "error": error} for error in errors]
     for name in names:
-        accept(table, name)
-        claimed = delivery.claim(name)
-        assert claimed is not None
-        deliver(delivery, claimed)
+        event = an_event(name)
+        failed = event.new_item() | event.end(Status.ERROR, AT)
+        table.put_all([failed | {"attempts": attempts, "tries": len(attempts)}])
 
 
 def redrive(vumi: Vumi, *names: str) -> list[tuple[str, str, str]]:
@@ -210,7 +207,7 @@ def queued(vumi: Vumi) -> list[str]:
 
 def test_all_failed_events_are_queued_again_and_no_others(vumi: Vumi) -> None:
     table, names = vumi.memory, {f"lost-{number}" for number in range(20)}
-    give_up(table, *names)
+    fail(table, *names)
     accept(table, "waiting")
     accept(table, "cancelled")
     schedule.cancel(table, Leases(), "cancelled", AT)
@@ -223,24 +220,9 @@ def test_all_failed_events_are_queued_again_and_no_others(vumi: Vumi) -> None:
     assert redrive(vumi) == []
 
 
-def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
-    """Attempt an event twice; a worker without a result dies. Then the event has failed."""
-    now = [AT]
-    clock, leases = lambda: now[0] / 1000, Leases()
-    delivery = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
-    accept(table, name)
-    for _ in range(2):
-        claimed = delivery.claim(name)
-        assert claimed is not None
-        if deliveries:
-            deliver(delivery, claimed)
-        now[0] += LEASE_SECONDS * 1000
-    assert delivery.claim(name) is None
-
-
 def test_the_last_error_is_that_of_the_last_known_attempt(vumi: Vumi) -> None:
-    wear_out(vumi.memory, "told", [DeliveryResult(error="answered 500")])
-    wear_out(vumi.memory, "silent", [])
+    fail(vumi.memory, "told", errors=("answered 410", "answered 500", ""))
+    fail(vumi.memory, "silent", errors=("", ""))
     assert redrive(vumi, "told", "silent") == [
         ("told", "redriven", "answered 500"),
         ("silent", "redriven", ""),
@@ -250,7 +232,7 @@ def test_the_last_error_is_that_of_the_last_known_attempt(vumi: Vumi) -> None:
 def test_only_named_failed_events_are_redriven_and_nothing_is_written_for_others(
     vumi: Vumi,
 ) -> None:
-    give_up(vumi.memory, "a", "b")
+    fail(vumi.memory, "a", "b")
     accept(vumi.memory, "waiting")
     vumi.installation.faulty = watched = FaultyTable(vumi.memory)
     assert redrive(vumi, "waiting", "nobody", "b") == [
@@ -263,7 +245,7 @@ def test_only_named_failed_events_are_redriven_and_nothing_is_written_for_others
 
 
 def test_two_concurrent_redrives_queue_an_event_once(vumi: Vumi) -> None:
-    give_up(vumi.memory, "a")
+    fail(vumi.memory, "a")
     others = MemoryInstallation(vumi.memory, delivery_queue=vumi.installation.delivery_queue)
 
     def other(_: object) -> None:
@@ -276,7 +258,7 @@ def test_two_concurrent_redrives_queue_an_event_once(vumi: Vumi) -> None:
 
 
 def test_a_redrive_that_failed_is_continued_by_the_next(vumi: Vumi) -> None:
-    give_up(vumi.memory, "a", "b", "c")
+    fail(vumi.memory, "a", "b", "c")
     failure = raising(None, UnavailableError("throttled"))
     vumi.installation.faulty = FaultyTable(vumi.memory, before_write=failure)
     [(first, *_)] = redrive(vumi)
@@ -286,7 +268,7 @@ def test_a_redrive_that_failed_is_continued_by_the_next(vumi: Vumi) -> None:
 
 
 def test_the_report_has_every_event_and_its_last_error(vumi: Vumi) -> None:
-    give_up(vumi.table, "a")
+    fail(vumi.table, "a")
     assert [vumi("redrive-events", "a", "nobody"), vumi.err] == [0, ""]
     assert vumi.out == (
         "a queued again; its last error: answered 410\nnobody unknown\n"

@@ -22,6 +22,7 @@ from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, FakeTime
+from simulation.faults import Crash
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
@@ -175,10 +176,6 @@ def test_a_wrong_line_is_named_and_nothing_is_imported(line: str, reason: str) -
     assert reason in str(refused.value)
 
 
-class KilledError(Exception):
-    """The process ends here."""
-
-
 @pytest.fixture
 def table() -> Table:
     return MemoryTable()
@@ -308,14 +305,14 @@ def test_a_view_that_is_folded_during_the_import_stays_counted(table: Table) -> 
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
     """Writes fail before or after they take effect, with views and imports in between."""
     given = rows(a=10, b=20, c=30)
-    fault = st.sampled_from([None, UnavailableError("no"), KilledError()])
+    fault = st.sampled_from([None, UnavailableError("no"), Crash()])
     views = dict.fromkeys("abc", 0)
     table = MemoryTable()
     for _ in range(data.draw(st.integers(1, 3))):
         plan = data.draw(st.lists(fault, max_size=4)), data.draw(st.lists(fault, max_size=4))
         faulty = FaultyTable(table, before_write=raising(*plan[0]), after_write=raising(*plan[1]))
         attempt = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-        with suppress(StorageError, KilledError):
+        with suppress(StorageError, Crash):
             list(attempt.run(given))
         visited = data.draw(st.sampled_from("abc"))
         visit(table, visited)

@@ -168,6 +168,7 @@ def test_it_is_made_again_when_it_is_not_fresh(
     assert made is not None
     assert (made.at, overview.is_making) == (NOW, is_made_again)
     overview.stop()
+    assert not overview.is_making
 
 
 def test_whoever_asks_waits_for_a_new_overview_instead_of_an_old_one(tmp_path: Path) -> None:
@@ -192,15 +193,6 @@ def test_a_failure_is_said_logged_and_not_repeated_for_a_minute(
     overview.refresh(NOW)
     assert overview.is_making
     overview.stop()
-
-
-def test_stopping_ends_the_process(tmp_path: Path) -> None:
-    make(tmp_path, NOW - FRESH_SECONDS)
-    overview = overview_by(HANG, tmp_path, Clock(NOW))
-    overview.refresh(NOW)
-    assert overview.is_making
-    overview.stop()
-    assert not overview.is_making
 
 
 def test_the_hourly_watch_logs_each_burst_once(

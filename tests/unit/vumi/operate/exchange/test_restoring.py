@@ -22,6 +22,7 @@ from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting
 from simulation.clocks import NOON, Clock, FakeTime
 from simulation.exchange_world import export, outcomes, restore
+from simulation.faults import Crash
 from simulation.installation import MemoryInstallation
 from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, once, raising
@@ -211,10 +212,6 @@ def test_a_cut_or_changed_file_is_refused_before_any_line_is_used() -> None:
     assert other.memory.items == {}
 
 
-class KilledError(Exception):
-    """The process ends here."""
-
-
 @settings(max_examples=cases(30), phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
@@ -224,12 +221,12 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     put_wallet(one)
     exported, target, visits = export(one), empty(), 0
     for _ in range(data.draw(st.integers(1, 3))):
-        fault = st.sampled_from([None, None, UnavailableError("no"), KilledError()])
+        fault = st.sampled_from([None, None, UnavailableError("no"), Crash()])
         plans = [data.draw(st.lists(fault, max_size=6)) for _ in range(4)]
         faults: list[Any] = [raising(*plan) for plan in plans]
         target.faulty = FaultyTable(target.memory, *faults)
         job = Restore(target, patience=FakeTime().retry(attempts=2))
-        with suppress(StorageError, KilledError):
+        with suppress(StorageError, Crash):
             list(job.run(files.read("FILE", BytesIO(exported))))
         found = target.memory.items.keys()
         assert keys.summary(BADGE) in found or keys.owner(BADGE) not in found
