@@ -16,7 +16,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON
 from simulation.views import AT_NOON, DAY, WINDOWS, fold, put_summary, put_views
-from vumi.operate.admin.most_viewed import MAX_IDS, MAX_READ, MostViewed, read_top
+from vumi.operate.admin.most_viewed import MAX_IDS, MAX_READ, MostViewed
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
@@ -27,7 +27,8 @@ SECRET_DIGEST = tokens.digest("a" * 40)
 def top(database: Database, prefix: str = SITE, days: int = 30, limit: int = 10) -> list[Any]:
     """Return the id, the count and the views of each."""
     query = TopQuery(prefix, days, limit)
-    found = read_top(database.read, query, NOON, lambda badge_id: "private" not in badge_id)
+    reader = MostViewed(database.read, (), lambda badge_id: "private" not in badge_id)
+    found = reader.read(query, NOON)
     return [(one.badge_id.removeprefix(SITE), one.count, one.views) for one in found]
 
 
