@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from simulation.clocks import Clock
 from simulation.logs import logged_events
-from simulation.views import put_summary
 from vumi.operate.admin import overview_file
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview_file import (
@@ -26,8 +24,6 @@ from vumi.operate.admin.overview_file import (
     OverviewStamp,
     read_page,
 )
-from vumi.storage.database import Database
-from vumi.storage.table import SqliteTable
 
 BADGES = (
     BadgeOverview("a", ("a", "Older/Name"), 5, 4, 3, 2, frozen=True, owned=True, created=7),
@@ -91,24 +87,6 @@ def test_a_new_file_replaces_the_one_before_and_what_a_killed_process_left(file:
     overview_file.write(file, BADGES[:1], 2_000.0, lambda: 0.0)
     assert ids(read_page(file)) == ["a"]
     assert [path.name for path in file.parent.iterdir()] == [overview_file.FILE]
-
-
-def test_a_process_makes_the_file_while_the_server_has_its_own_open(
-    path: Path, database: Database, table: SqliteTable
-) -> None:
-    put_summary(table, "octocat", count=3)
-    command = [
-        sys.executable,
-        "-m",
-        "vumi.operate.admin.overview_file",
-        str(path.parent),
-        "1000000.5",
-    ]
-    subprocess.run(command, check=True)  # noqa: S603  a module of this project
-    made = overview_file.read_stamp(path.parent / overview_file.FILE)
-    assert made is not None
-    assert (made.at, made.totals.badges, made.totals.total) == (1_000_000.5, 1, 3)
-    assert database.read("SELECT count(*) FROM items") == [(1,)]
 
 
 # ---- the process, when somebody asks
