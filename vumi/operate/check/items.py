@@ -264,7 +264,7 @@ class Items:
 
     def check_owners(self) -> Iterator[Finding]:
         """Report the badges of the owners that can't be listed, or that others can list."""
-        findings = list(self._check(UNLISTED))
+        findings = list(all_wrong(message for _, message in self.find(UNLISTED)))
         [(owned,)] = self._file.execute("SELECT count(*) FROM owned")
         if owned and not findings:
             yield ok(f"owners: {plural(owned, 'badge')} can be listed by their secrets")
@@ -273,7 +273,7 @@ class Items:
     def check_wallets(self, *, has_archive: bool = True) -> Iterator[Finding]:
         """Report wrong users, nonces and orders of entries, and balances without their journal."""
         for rules in ((MISNAMED, MISSING), (WITHOUT_NONCE,), (DISORDERED,)):
-            yield from self._check(*rules)
+            yield from all_wrong(message for _, message in self.find(*rules))
         differing = [message for _, message in self.differences()]
         if not differing:
             [(count,)] = self._file.execute("SELECT count(*) FROM wallets")
@@ -285,9 +285,6 @@ class Items:
                 f"{plural(len(differing), 'balance')} can't be compared with the journals: there is"
                 " no archive, which has the entries older than two days"
             )
-
-    def _check(self, *rules: Rule) -> Iterator[Finding]:
-        return all_wrong(message for _, message in self.find(*rules))
 
 
 MAX_READS = 10

@@ -195,9 +195,12 @@ class Redrive:
         stayed: set[str] = set()
         while letters := self._receive():
             by_id = {letter["MessageId"]: self._judge(letter) for letter in letters}
-            self._send(
-                [letter for letter in letters if by_id[letter["MessageId"]] is LetterOutcome.SENT]
-            )
+            sent = [one for one in letters if by_id[one["MessageId"]] is LetterOutcome.SENT]
+            self.queue.send_all([Message(letter["Body"]) for letter in sent])
+            for letter in sent:
+                self.client.delete_message(
+                    QueueUrl=self.dead_letters_url, ReceiptHandle=letter["ReceiptHandle"]
+                )
             outcomes.update(outcome for key, outcome in by_id.items() if key not in stayed)
             stayed |= {key for key, outcome in by_id.items() if outcome is not LetterOutcome.SENT}
         return outcomes
@@ -217,14 +220,6 @@ class Redrive:
             return LetterOutcome.MALFORMED
         too_old = self.clock() + DELIVERY_SECONDS > taken_at + self.retention
         return LetterOutcome.TOO_OLD if too_old else LetterOutcome.SENT
-
-    def _send(self, letters: list[MessageTypeDef]) -> None:
-        """Send letters to the queue, then delete them from the dead letters."""
-        self.queue.send_all([Message(letter["Body"]) for letter in letters])
-        for letter in letters:
-            self.client.delete_message(
-                QueueUrl=self.dead_letters_url, ReceiptHandle=letter["ReceiptHandle"]
-            )
 
 
 def _open_object(client: Any, bucket: str, name: str) -> Any:

@@ -49,9 +49,9 @@ class Bank:
 
 
 def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
-    with open_statement(installation, wallet_id) as statement:
-        found = [(change, balance) for _, change, balance in statement.lines()]
-        assert statement.balance == (found[-1][1] if found else 0)
+    with open_statement(installation, wallet_id) as (balance, lines):
+        found = [line[1:] for line in lines]
+        assert balance == (found[-1][1] if found else 0)
         return found
 
 
@@ -82,12 +82,12 @@ def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
     installation = MemoryInstallation()
     bank = Bank(installation.table)
     bank.post(5, bank.a)
-    with open_statement(installation, bank.a) as statement:
+    with open_statement(installation, bank.a) as (balance, lines):
         bank.post(6, bank.a)
-        assert [balance for *_, balance in statement.lines()] == [5] == [statement.balance]
-    with open_statement(installation, bank.a) as statement:
+        assert [line[2] for line in lines] == [5] == [balance]
+    with open_statement(installation, bank.a) as (_, lines):
         archive_all(bank.entries(bank.a), installation.archive)
-        assert [balance for *_, balance in statement.lines()] == [5, 11]
+        assert [line[2] for line in lines] == [5, 11]
 
 
 def test_entries_that_a_restore_has_undone_or_that_name_the_wallet_are_left_out() -> None:

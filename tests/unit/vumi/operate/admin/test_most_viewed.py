@@ -115,14 +115,9 @@ def reader(stopwatch: Stopwatch) -> MostViewed:
     return MostViewed(stopwatch.read, ("me.example/*", "b"), lambda _: True, stopwatch)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "is_public"),
-    [(SITE, True), (f"{SITE}blog/", True), ("b", True), ("bc", False), ("me.example", False)],
-)
-def test_a_prefix_is_public_if_a_pattern_matches_it(
-    reader: MostViewed, prefix: str, *, is_public: bool
-) -> None:
-    assert reader.is_public(prefix) is is_public
+def test_a_prefix_is_public_if_a_pattern_matches_it(reader: MostViewed) -> None:
+    prefixes = (SITE, f"{SITE}blog/", "b", "bc", "me.example")
+    assert [one for one in prefixes if reader.is_public(one)] == [SITE, f"{SITE}blog/", "b"]
 
 
 def test_a_result_serves_for_ten_times_the_time_that_it_took(
