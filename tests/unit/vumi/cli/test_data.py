@@ -60,23 +60,6 @@ def test_backups_and_the_restore_print_what_they_made(
     assert found == [{"data": str(restored), "objects": 0, "before": None}]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["backup"],
-        ["backup", "--keep", "0", "x"],
-        ["backup", "--keep", "7"],
-        ["restore"],
-        ["check", "--table", "x"],
-    ],
-)
-def test_wrong_usage_has_status_2_and_makes_nothing(
-    vumi: Vumi, tmp_path: Path, arguments: list[str]
-) -> None:
-    assert vumi(*arguments) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
 def test_check_prints_findings_as_json(vumi: Vumi) -> None:
     found = {"kind": "ok", "message": "badges: each count equals the sum of its history"}
     assert found in vumi.json("check")

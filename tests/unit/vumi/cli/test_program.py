@@ -40,12 +40,42 @@ def test_the_program_tells_its_commands_and_its_version(
     assert "Usage: vumi [OPTIONS] COMMAND [ARGS]..." in capsys.readouterr().err
 
 
+HOUR = "2026-03-13T00"
+
+
 @pytest.mark.parametrize(
-    "arguments", [["count"], ["fold"], ["fold", "a", "--all"], ["redrive", "now"], ["import"]]
+    ("arguments", "says"),
+    [
+        (["count"], "No such command 'count'"),
+        (["fold"], "give --all or the ids of badges"),
+        (["fold", "a", "--all"], "give --all or the ids of badges"),
+        (["redrive", "now"], "unexpected extra argument"),
+        (["import"], "give a FILE"),
+        (["backup"], "Missing argument 'FOLDER'"),
+        (["backup", "--keep", "7"], "Missing argument 'FOLDER'"),
+        (["backup", "--keep", "0", "x"], "'--keep': 0 is not in the range"),
+        (["restore"], "Missing argument 'BACKUP'"),
+        (["check", "--table", "x"], "--table needs --stack"),
+        (["list", "--limit", "0"], "'--limit': 0 is not in the range"),
+        (["list", "--limit", "100001"], "'--limit': 100001 is not in the range"),
+        (["list", "--sort", "name"], "'name' is not one of"),
+        *((["show", one], "Invalid value for 'ID'") for one in ("", "x" * 201, "a\nb")),
+        (["set", "a", "--base", "-1"], "'--base': -1 is not in the range"),
+        (["claim", "a", "--digest", "mine"], "give 64 hex digits in lower case"),
+        (["remove-views", "a", "--from", HOUR, "--to", "12"], "give a whole hour in UTC like 2026"),
+        (["ban", "", "--reason", "x"], "Invalid value for 'PATTERN'"),
+        (["ban", "a", "--reason", "x" * 201], "Invalid value for '--reason'"),
+        (["statement", "x", "--since", "1"], "give 2026-11-22 or 2026-11-22T17:15:00Z, not '1'"),
+    ],
 )
-def test_wrong_usage_has_status_2(vumi: Vumi, arguments: list[str]) -> None:
+def test_wrong_usage_has_status_2_and_changes_nothing(
+    vumi: Vumi, arguments: list[str], says: str
+) -> None:
+    before = dict(vumi.memory.items)
     assert vumi(*arguments) == 2
     assert vumi.err.startswith("Usage: vumi ")
+    assert says in " ".join(vumi.err.split())
+    assert vumi.memory.items == before
 
 
 @pytest.mark.parametrize(

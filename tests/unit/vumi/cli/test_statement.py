@@ -200,11 +200,6 @@ def test_bounds_leave_entries_out_and_keep_the_balances(
     assert end["journal"] == "8"
 
 
-def test_a_wrong_bound_is_wrong_usage(vumi: Vumi, bank: Bank) -> None:
-    assert vumi("statement", bank.a, "--since", "monday") == 2
-    assert "give 2026-11-22 or 2026-11-22T17:15:00Z, not 'monday'" in vumi.err
-
-
 def test_a_balance_that_differs_from_the_journal_has_status_3(vumi: Vumi, bank: Bank) -> None:
     vumi.memory.remove(key_of(bank.entries(bank.a)[0]))
     assert vumi("statement", bank.a) == 3
