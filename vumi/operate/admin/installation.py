@@ -16,10 +16,8 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from chalicelib.counting import keys
 from chalicelib.storage.items import Item
 from chalicelib.storage.retry import Retry
-from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
@@ -90,12 +88,6 @@ def map_patiently(
     """
     for batch in batched(given, BATCH):
         yield from patience.call(lambda: list(map_parallel(function, batch)))  # noqa: B023  called now
-
-
-def new_summary(badge_id: str, first: str) -> Item:
-    """Return the head of a badge without a summary; `first` is the ULID of its first view."""
-    key = keys.summary(badge_id)
-    return {"PK": key.pk, "SK": key.sk, "created": milliseconds(first) // 1000 if first else 0}
 
 
 class Installation(Protocol):

@@ -189,11 +189,9 @@ class Restore:
         whose removal folds all.
         """
         if digest := text(owner, "digest"):
-            pk, sk = keys.owned(digest, given.name)
-            yield {"PK": pk, "SK": sk}
+            yield keys.owned(digest, given.name).item()
         if given.kind is kinds.WALLET:
-            key = wallets.owner(text(given.head, "user"))
-            yield {"PK": key.pk, "SK": key.sk, "wallet": given.name}
+            yield wallets.owner(text(given.head, "user")).item(wallet=given.name)
         if latest:
             mark = self._windows.mark(latest)
             ttl = self._windows.marker_ttl(max(mark, int(self.installation.clock())))

@@ -31,7 +31,7 @@ from chalicelib.ulids import earliest
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
-from vumi.operate.admin.installation import Group, Installation, map_patiently, new_summary
+from vumi.operate.admin.installation import Group, Installation, map_patiently
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
 TRIES = 50
@@ -140,8 +140,7 @@ def _read_name(table: Table, head: Item | None, name: str) -> Group | None:
     others = table.query(partition, last=keys.TRAFFIC + AFTER_EVERY_ID, limit=UNLIMITED)
     if not (head or views or others):
         return None
-    oldest = text(views[0], "SK").removeprefix(keys.VIEW) if views else ""
-    return Group(head or new_summary(name, oldest), [*others, *views])
+    return Group(head or keys.summary(name).item(), [*others, *views])
 
 
 def read_wallet(table: Table, cut: str, key: Key) -> list[Group]:

@@ -25,7 +25,7 @@ from chalicelib.counting.view import View
 from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Item, text
+from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
 from chalicelib.ulids import TIME_CHARACTERS, earliest, latest
 from chalicelib.units import Seconds
@@ -36,7 +36,7 @@ from vumi.errors import ReportedError
 from vumi.folder import refuse_foreign_entries
 from vumi.journals import ArchivedObject, in_folder
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import Group, LetterOutcome, Source, new_summary
+from vumi.operate.admin.installation import Group, LetterOutcome, Source
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
 from vumi.resources import EVENT_QUEUE
@@ -51,9 +51,6 @@ from vumi.storage.view_clock import ViewClock
 from vumi.workers.events import DELIVERY_QUEUE, find_queue
 
 ITEMS = f"{ALL_ITEMS} ORDER BY pk DESC, sk DESC"
-FIRST_VIEW = (
-    "SELECT sk FROM viewed CROSS JOIN views ON badge = number WHERE pk = ? ORDER BY sk LIMIT 1"
-)
 MESSAGES = "SELECT id, queue, body FROM messages WHERE queue IN (?, ?)"
 QUEUED_EVENTS = "SELECT queue, body FROM messages WHERE substr(queue, 1, ?) = ? ORDER BY id"
 CHANGES = (
@@ -130,17 +127,12 @@ class FileSource:
         summary = Summary.of(badge_id, head or {})
         views = list(self._find_uncounted(summary, self._waiting.pop(badge_id, [])))
         if head is None and (first or views):
-            head = self._make_head(badge_id, views)
+            head = keys.summary(badge_id).item()
         rest = rows if has_summary or first is None else chain([first], rows)
         counted = VIEW.sort + latest(summary.watermark)
         moving = (item_of(*row) for row in rest if not VIEW.sort <= row[1] <= counted)
         if head is not None:
             yield Group(head, chain(views, moving))
-
-    def _make_head(self, badge_id: str, waiting: Sequence[Item]) -> Item:
-        rows = self._connection.execute(FIRST_VIEW, (keys.partition(badge_id),)).fetchall()
-        found = sorted([*(sk for (sk,) in rows), *(text(view, "SK") for view in waiting)])
-        return new_summary(badge_id, found[0].removeprefix(VIEW.sort) if found else "")
 
     def _find_uncounted(self, summary: Summary, ulids: Sequence[str]) -> Iterator[Item]:
         """Yield an item for each waiting view that is not counted or stored."""
@@ -153,8 +145,7 @@ class FileSource:
             if View(summary.badge_id, ulid).milliseconds > ended:
                 # Later than the watermark, with the same random part.
                 least = earliest(summary.watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:]
-                key = keys.view(summary.badge_id, max(ulid, least))
-                yield {"PK": key.pk, "SK": key.sk}
+                yield keys.view(summary.badge_id, max(ulid, least)).item()
 
 
 def _make_objects(
