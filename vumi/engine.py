@@ -76,7 +76,7 @@ ARCHIVE_SECONDS = 10.0
 class Engine:
     """The file of one machine, the resources of its requests, and the loops that work on it.
 
-    Raises `AlreadyRunningError`, `SettingsError`, `UnsafeFileError` if another user controls the
+    Raises `ReportedError`, `SettingsError`, `UnsafeFileError` if another user controls the
     folder, `OSError` if it can't be made, and a `StorageError` if the file can't be opened.
     """
 

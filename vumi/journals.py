@@ -26,10 +26,6 @@ MALFORMED = f"{PREFIX}/malformed/"
 """The beginning of the names of objects whose records can't be read."""
 
 
-class UnreadableObjectError(ReportedError):
-    """An object of the archive is damaged. The message has its name and the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class ArchivedObject:
     """An object with entries of one day."""
@@ -40,7 +36,7 @@ class ArchivedObject:
     def entries(self, text: str = "") -> Iterator[tuple[str, Entry]]:
         """Yield the entries whose lines contain a text, each with the id of its wallet.
 
-        Raises `UnreadableObjectError`.
+        Raises `ReportedError` with the name if the object is damaged.
         """
         try:
             with closing(self.open()) as body, gzip.open(body, "rt", encoding="utf-8") as lines:
@@ -48,7 +44,7 @@ class ArchivedObject:
                     if text in line:
                         yield _read_entry(json.loads(line))
         except (OSError, EOFError, zlib.error, KeyError, TypeError, ValueError) as error:
-            raise UnreadableObjectError(f"{self.name} can't be read: {error}") from error
+            raise ReportedError(f"{self.name} can't be read: {error}") from error
 
 
 def _read_entry(fields: dict[str, Any]) -> tuple[str, Entry]:

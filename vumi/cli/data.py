@@ -69,7 +69,7 @@ def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> 
     with invocation.open_stack(stack_name) as stack:
         if table:
             stack.outputs["TableName"] = table
-        archived = stack.archived if stack.has_archive else None
+        archived = stack.archived if "ArchiveBucket" in stack.outputs else None
         yield from LiveCheck(stack.table, archived, time.sleep).check(stack.stored_items())
 
 

@@ -16,7 +16,7 @@ from vumi.errors import ReportedError, plural
 from vumi.operate.admin import counts, other_counters
 from vumi.operate.admin.counts import Import, ImportedCount, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.other_counters import Client, NotReadError
+from vumi.operate.admin.other_counters import Client
 from vumi.operate.exchange import files
 from vumi.operate.exchange.files import ExportFile
 from vumi.operate.exchange.restoring import Restore, RestoreOutcome
@@ -180,7 +180,7 @@ def import_from(
 ) -> None:
     """Read each count of another counter once, print it, and import those that were read.
 
-    `address` is that of a copy of the service. Raises `NotReadError` after that, if some could not
+    `address` is that of a copy of the service. Raises `ReportedError` after that, if some could not
     be read.
     """
     rows: list[ImportedCount] = []
@@ -188,7 +188,7 @@ def import_from(
     for number, (badge_id, page) in enumerate(pages.items(), 1):
         try:
             count = other_counters.read(client, service, page, address)
-        except NotReadError as failure:
+        except ReportedError as failure:
             failures.append(str(failure))
             continue
         _say(f"{service} shows {count:,} for {page}, which is {badge_id} here")
@@ -196,7 +196,7 @@ def import_from(
     if rows:
         run(rows, job)
     if failures:
-        raise NotReadError("; ".join(failures))
+        raise ReportedError("; ".join(failures))
 
 
 def _say(text: str) -> None:

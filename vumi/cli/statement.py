@@ -38,8 +38,8 @@ def open_statement(
 ) -> Iterator[tuple[int, Iterator[Line]]]:
     """Collect the journal of a wallet up to the moment at which its balance is read.
 
-    Yield the balance, and the lines of the journal in their order. Raises `ReportedError`,
-    `StorageError` and `vumi.journals.UnreadableObjectError`.
+    Yield the balance, and the lines of the journal in their order. Raises `ReportedError` and
+    `StorageError`.
 
     An entry moves from the table over the change log to the archive. They are read in this order,
     so each entry is found in one of them.

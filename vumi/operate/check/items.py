@@ -31,8 +31,8 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.wallet import NONCE, PARTITION, Entry, PostingOutcome
-from vumi.errors import plural
-from vumi.journals import ArchivedObject, UnreadableObjectError, query_all, read_wallet
+from vumi.errors import ReportedError, plural
+from vumi.journals import ArchivedObject, query_all, read_wallet
 from vumi.operate import kinds
 from vumi.operate.kinds import ItemKind, UnknownItemError, WrongItemError
 
@@ -201,7 +201,7 @@ class Items:
             try:
                 for wallet_id, entry in archived_object.entries():
                     self._add_entry(addition, wallet_id, entry)
-            except UnreadableObjectError as error:
+            except ReportedError as error:
                 yield str(error)
 
     def forget_owner(self, badge_id: str) -> set[str]:

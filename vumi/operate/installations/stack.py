@@ -127,10 +127,6 @@ class StackInstallation:
             key = " ".join(item[name].get("S", "") for name in ("PK", "SK"))
             yield key, partial(decode_item, item)
 
-    @property
-    def has_archive(self) -> bool:
-        return "ArchiveBucket" in self.outputs
-
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
         of_day = {"Prefix": f"{PREFIX}/", "StartAfter": first_name(since)}
         for name, read in self._archived_objects(**of_day):

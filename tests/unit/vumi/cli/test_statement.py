@@ -18,7 +18,7 @@ from simulation.memory_table import MemoryTable
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.statement import HEADER, open_statement
 from vumi.errors import ReportedError
-from vumi.journals import PAGE, UnreadableObjectError, query_all
+from vumi.journals import PAGE, query_all
 from vumi.operate.admin.installation import Installation
 from vumi.operate.installations.file import open_installation
 from vumi.settings import StandaloneSettings
@@ -108,7 +108,7 @@ def test_only_the_days_since_the_wallet_was_opened_are_read() -> None:
     installation.archive.put("journal/malformed/a.jsonl.gz", b"no gzip")
     assert read(installation, bank.a) == []
     installation.archive.put("journal/2027/01/15/a.jsonl.gz", b"no gzip")
-    with pytest.raises(UnreadableObjectError, match=r"15/a.jsonl.gz can't be read: Not a gzipped"):
+    with pytest.raises(ReportedError, match=r"15/a.jsonl.gz can't be read: Not a gzipped"):
         read(installation, bank.a)
 
 

@@ -15,8 +15,9 @@ import pytest
 from chalicelib.counting.ids import BadIdError
 from chalicelib.outgoing.http_client import CallError, HttpReply
 from chalicelib.settings import COUNTERS as DROP_INS
+from vumi.errors import ReportedError
 from vumi.operate.admin import other_counters
-from vumi.operate.admin.other_counters import COUNTERS, NotReadError
+from vumi.operate.admin.other_counters import COUNTERS
 
 
 def poser(label: str, value: str) -> bytes:
@@ -108,7 +109,7 @@ def read(service: str, page: str, body: bytes, address: str = "") -> tuple[int, 
 
 def refusal(service: str, body: bytes | None, status: int = 200) -> str:
     client = FakeClient(lambda: HttpReply(status, "", body))
-    with pytest.raises(NotReadError) as failure:
+    with pytest.raises(ReportedError) as failure:
         other_counters.read(client, service, "octocat")
     return str(failure.value).removeprefix(f"{service} has not given the count of octocat: ")
 
@@ -234,7 +235,7 @@ def test_a_refusal_an_endless_answer_or_a_failure_is_said() -> None:
     def fail() -> HttpReply:
         raise CallError("no response within 10 s")
 
-    with pytest.raises(NotReadError, match=r"^komarev .* octocat: no response within 10 s$"):
+    with pytest.raises(ReportedError, match=r"^komarev .* octocat: no response within 10 s$"):
         other_counters.read(FakeClient(fail), "komarev", "octocat")
 
 
