@@ -34,7 +34,7 @@ from chalicelib.wallets.wallet import NONCE, PARTITION, Entry, PostingOutcome
 from vumi.errors import ReportedError, plural
 from vumi.journals import ArchivedObject, query_all, read_wallet
 from vumi.operate import kinds
-from vumi.operate.kinds import ItemKind, UnknownItemError, WrongItemError
+from vumi.operate.kinds import ItemKind, WrongItemError
 
 EXAMPLES = 5
 """Findings of a kind that are reported one by one; the rest are only counted."""
@@ -248,7 +248,7 @@ class Items:
             try:
                 item = decode()
                 kind = kinds.check(item)
-            except UnknownItemError as error:
+            except ReportedError as error:
                 yield str(error)
             except (StorageRefusedError, WrongItemError) as error:
                 yield f"{key}: {error}"

@@ -33,7 +33,7 @@ from vumi.errors import ReportedError
 from vumi.operate import kinds
 from vumi.operate.admin.installation import PATIENCE, Installation, batched
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
-from vumi.operate.kinds import ItemKind, WrongItemError, WrongLineError
+from vumi.operate.kinds import ItemKind, WrongItemError
 
 LISTED_ITEMS = 1_000
 """The items of a group that are kept in memory; those of a larger group are read as needed."""
@@ -288,7 +288,7 @@ def _decode(number: int, line: dict[str, Any]) -> GivenGroup:
         check_item(item)
         f"{item.get('alias')}{item.get('user')}".encode()  # SQLite looks up keys as UTF-8
         kinds.check(item)
-    except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
+    except (StorageError, WrongItemError, ReportedError, ValueError) as error:
         raise ReportedError(f"line {number} can't be imported: {error}") from error
     return GivenGroup(number, line, kind, item)
 
@@ -298,9 +298,9 @@ _TEXTS = {OBJECT: ("name", "text"), QUEUED_EVENT: ("queue", "body")}
 
 
 def _check_texts(line: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Return a line of texts with its type first. Raises `WrongLineError` and `ValueError`."""
+    """Return a line of texts with its type first. Raises `ReportedError` and `ValueError`."""
     if line.keys() != {"type", *names} or not all(isinstance(line[name], str) for name in names):
-        raise WrongLineError(f"it needs the texts {' and '.join(names)}, and no other field")
+        raise ReportedError(f"it needs the texts {' and '.join(names)}, and no other field")
     "".join(line.values()).encode()
     if line["type"] == OBJECT:
         check_object_name(line["name"])

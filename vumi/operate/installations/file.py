@@ -38,7 +38,7 @@ from vumi.journals import ArchivedObject, in_folder
 from vumi.operate.admin import overview
 from vumi.operate.admin.installation import Group, LetterOutcome, Source
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
+from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, kind_of
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
 from vumi.storage import archive
@@ -113,7 +113,7 @@ class FileSource:
         if kind in STAYING:
             return
         if kind not in HEADS:
-            raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")
+            raise ReportedError(f"{pk} has no item {kind.partition} of its own; run vumi check")
         if kind.is_alone:
             yield from (Group(item_of(*row)) for row in chain([first], rows))
             return
