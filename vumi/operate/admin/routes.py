@@ -47,15 +47,11 @@ CACHED_SECONDS = 2.0
 """The data of one moment serves all requests of this time."""
 
 
-def _by(given: str) -> By:
-    return By(among([*By], given))
-
-
 class ListOptions(LookOptions):
     """The options of the list of badges, and of the chart above it."""
 
     search = Field(partial(short_text, MAX_SEARCH), {}, default="")
-    sort = Field(_by, {}, default=By.TOTAL)
+    sort = Field(lambda given: By(among([*By], given)), {}, default=By.TOTAL)
     offset = number(range(MAX_OFFSET + 1), "", 0)
     limit = number(range(1, MAX_PAGE + 1), "", USUAL_LIMIT)
 
