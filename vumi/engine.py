@@ -22,25 +22,24 @@ from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
 from vumi.folder import lock_folder, prepare_secret, refuse_foreign, warn_of_others
 from vumi.metrics import storage
-from vumi.metrics.families import Family
+from vumi.metrics.counters import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import sample_size, vacuum
-from vumi.storage.limits import BadgeQuota, FileBans
+from vumi.storage.limits import BadgeQuota, FileBans, ViewClock
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.storage.view_clock import ViewClock
+from vumi.storage.upkeep import sample_size, vacuum
 from vumi.tokens import TokenStore
 from vumi.workers.deliveries import (
     FOLDS,
     LINGER_SECONDS,
     ChangeDelivery,
-    MessageDelivery,
     archive_changes,
+    deliver_messages,
 )
 from vumi.workers.events import (
     DELIVERY,
@@ -52,7 +51,7 @@ from vumi.workers.events import (
     find_queue,
     sweep_step,
 )
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 from vumi.workers.loops import Loop
 from vumi.workers.views import CommitBuffer, ViewWorker
 
@@ -76,7 +75,7 @@ ARCHIVE_SECONDS = 10.0
 class Engine:
     """The file of one machine, the resources of its requests, and the loops that work on it.
 
-    Raises `AlreadyRunningError`, `SettingsError`, `UnsafeFileError` if another user controls the
+    Raises `ReportedError`, `SettingsError`, `UnsafeFileError` if another user controls the
     folder, `OSError` if it can't be made, and a `StorageError` if the file can't be opened.
     """
 
@@ -125,6 +124,7 @@ class Engine:
         """
         warn_of_others(self._folder)
         settings = prepare_secret(self._settings, self._folder)
+        has_events = Feature.EVENTS in settings.features
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
@@ -145,21 +145,16 @@ class Engine:
             resolver_of_threads=socket.getaddrinfo,
             sender=sender_of(settings),
             fetcher_of_threads=fetcher_of(settings),
-            webhooks=self._webhooks(settings),
+            # Without events, nothing would deliver webhooks.
+            webhooks=EventSchedule(lambda: self._milestones, self._clock) if has_events else None,
         )
         self._views = ViewWorker(self.view_queue, self.resources)
         self._loops = [*self._view_loops(), *self._quota_loops()]
-        if Feature.EVENTS in settings.features:
+        if has_events:
             self._loops += self._event_loops()
         if settings.api_token_digests:
             return ""
         return TokenStore(self.table, self._clock).create_first()
-
-    def _webhooks(self, settings: Settings) -> EventSchedule | None:
-        """Return the schedule of webhooks; without events, nothing would deliver them."""
-        if Feature.EVENTS not in settings.features:
-            return None
-        return EventSchedule(lambda: self._milestones, self._clock)
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
@@ -179,9 +174,8 @@ class Engine:
         return count_badges(self.database.read, most)
 
     def _view_loops(self) -> list[Loop]:
-        """Make the loops of views, and of the removals by TTL."""
         in_one_commit = self.database.in_one_commit
-        views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
+        views = partial(deliver_messages, self.queue, self._views.store_messages, in_one_commit)
         markers = ChangeDelivery(
             self.database,
             FOLDS,
@@ -191,7 +185,7 @@ class Engine:
         )
         archive_removed = partial(archive_changes, resources=self.resources)
         entries = ChangeDelivery(self.database, "archive_entries", archive_removed, sort=ENTRY)
-        put = Loop("put_views", views.step, LINGER_SECONDS)
+        put = Loop("put_views", views, LINGER_SECONDS)
         fold = Loop(FOLDS, markers.step)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
 
@@ -199,14 +193,13 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiry = Expiry(self.database, self.queue, self._clock, wake)
+        expiry = partial(remove_expired, self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
         sizes = Loop("file_size", partial(sample_size, self.database, self._clock))
         shrinking = Loop("vacuum", partial(vacuum, self.database))
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
+        return [put, Loop("expiry", expiry), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
-        """Count the badges, and yield the loop that counts them again."""
         if self.quota:
             self.quota.step()
             loop = Loop("count_badges", self.quota.step)
@@ -215,8 +208,8 @@ class Engine:
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
-        groups = MessageDelivery(self._groups, handle, self._clock, self.database.in_one_commit)
-        distribute = Loop("distribute_events", groups.step)
+        groups = partial(deliver_messages, self._groups, handle, self.database.in_one_commit)
+        distribute = Loop("distribute_events", groups)
         self._groups.on_send = distribute.wake
         sender = self.resources.sender
         strangers = replace(

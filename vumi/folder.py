@@ -18,8 +18,8 @@ from chalicelib.settings import Settings, SettingsError
 from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE
+from vumi.storage.file_format import SHM, WAL
 from vumi.storage.private_files import FILE_MODE, UMASK, check_entry, check_owner, open_file
-from vumi.storage.read_only import SHM, WAL
 
 SECRETS = "secrets.json"
 OVERVIEW = "overview.sqlite3"
@@ -27,10 +27,6 @@ LOCK = "vu-mi.lock"
 """The lock file of a folder on which vu-mi has run."""
 IN_CURRENT_FOLDER = Path("data")
 ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, SECRETS, archive.FOLDER, OVERVIEW)
-
-
-class AlreadyRunningError(ReportedError):
-    """Another process holds the folder."""
 
 
 def default_folder(environment: Mapping[str, str]) -> Path:
@@ -99,7 +95,7 @@ def lock_folder(folder: Path) -> IO[str]:
     except BlockingIOError:
         process = lock.read().strip()
         lock.close()
-        raise AlreadyRunningError(
+        raise ReportedError(
             f"vu-mi already runs on {folder}/ (process {process}): stop it, or set DATA to"
             " another folder"
         ) from None

@@ -32,8 +32,7 @@ from chalicelib.settings import (
 )
 from vumi.folder import default_folder
 from vumi.metrics.access import MetricsAccess
-from vumi.server.client_limits import Rate
-from vumi.server.proxies import TrustedProxies
+from vumi.server.clients import Rate, TrustedProxies
 
 if TYPE_CHECKING:
     import difflib
@@ -299,15 +298,10 @@ class GivenSettings:
                 telemetry.event(
                     logging.WARNING, "setting_unknown", name=name, fix=f"did you mean {near}?"
                 )
-        self._warn_of_readers()
-
-    def _warn_of_readers(self) -> None:
-        """Log if the file has secrets, and rights for users who are not in its group."""
-        known = known_settings()
         if not any(known[name].is_secret for name in self.of_file):
             return
         mode = stat.S_IMODE(Path(self.path).stat().st_mode)
-        if mode & stat.S_IRWXO:
+        if mode & stat.S_IRWXO:  # the rights of those who are not in its group
             telemetry.event(
                 logging.WARNING,
                 "settings_file_not_private",

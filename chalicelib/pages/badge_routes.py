@@ -13,8 +13,7 @@ from chalicelib.badges.options import PIXEL, STYLES, CountFormat, Look, flag
 from chalicelib.badges.responses import IMAGE, badge_route, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.view import ViewQueue
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, ViewQueue, Windows
 from chalicelib.history import periods
 from chalicelib.history.periods import LABEL, BadgeNumbers, Period, PeriodOptions
 from chalicelib.http import guards, responses
