@@ -136,7 +136,7 @@ def _read_secret(path: Path) -> str:
     try:
         secret = json.loads(path.read_text())["webhook_secret"]
         sender.Signer([secret])
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, SettingsError, TypeError, ValueError):
         raise SettingsError(
             f"{path} must have a valid webhook_secret; correct it, or remove it to generate a new"
             " one"
