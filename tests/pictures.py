@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from chalicelib.badges import own_logo
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import CountFormat
+from chalicelib.badges.options import Badge, CountFormat
 from chalicelib.badges.svg import draw
 from chalicelib.history import chart
 from chalicelib.history.buckets import Interval

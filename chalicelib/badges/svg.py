@@ -10,8 +10,8 @@ from binascii import crc32
 from functools import lru_cache
 
 from chalicelib.badges import colors, logos, spark, svg_styles
-from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
 from chalicelib.badges.svg_styles import Drawing, escape, number
 
 MAX_BYTES = 4096

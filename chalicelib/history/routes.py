@@ -14,9 +14,8 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from chalicelib.badges.badge import explain
 from chalicelib.badges.options import A_COLOR, color_option
-from chalicelib.badges.responses import IMAGE, image
+from chalicelib.badges.responses import IMAGE, explain, image
 from chalicelib.counting import ids
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError, ClientError

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from chalicelib import telemetry
-from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import PIXEL, STYLES, CountFormat, Look, flag
-from chalicelib.badges.responses import IMAGE, badge_route, respond
+from chalicelib.badges.options import PIXEL, STYLES, Badge, CountFormat, Look, flag
+from chalicelib.badges.responses import IMAGE, badge_route, explain, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
 from chalicelib.counting.view import ViewQueue
@@ -114,7 +113,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
     if views is None:
         missing = VIEW_TAKEN if is_visit else UNAVAILABLE
         return respond(Badge.error(LABEL, missing), request)
-    badge = Badge.of(asked.show.label, periods.write(views, asked), COLOR, asked, views.days)
+    badge = asked.badge(asked.show.label, periods.write(views, asked), COLOR, views.days)
     age = views.write_age(resources.view_clock()) if badge.label else ""
     return respond(badge._replace(label=badge.label + age) if age else badge, request)
 

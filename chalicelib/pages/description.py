@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chalicelib.badges.badge import Badge
 from chalicelib.badges.description import IMAGE, badge_operations
+from chalicelib.badges.options import Badge
 from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history import github
 from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import STYLES
+from chalicelib.badges.options import STYLES, Badge
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, public_read

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
+from chalicelib.badges.responses import explain
 from chalicelib.http import query
 from chalicelib.http.errors import BadRequestError
 from chalicelib.pages.badge_routes import BadgeOptions
@@ -13,7 +14,7 @@ from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 
 
 def test_a_badge_of_two_texts_and_a_color_has_only_these() -> None:
-    body = Badge.of("views", "0", "blue").to_json()
+    body = Badge("views", "0").to_json()
     assert body == {"schemaVersion": 1, "label": "views", "message": "0", "color": "blue"}
 
 
@@ -34,7 +35,7 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
             "&logoColor=white&format=comma&base=1200"
         )
     )
-    assert Badge.of("views", options.write(options.total(34)), "blue", options).to_json() == {
+    assert options.badge("views", options.write(options.total(34)), "blue").to_json() == {
         "schemaVersion": 1,
         "label": "Besuche",
         "message": "1,234",

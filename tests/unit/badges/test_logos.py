@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from chalicelib.badges import colors, logos
 from chalicelib.badges import logos as included
-from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
 from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
 from tests.logos import LICENCES, OF_PACKAGE, WANTED

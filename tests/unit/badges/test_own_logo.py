@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import own_logo
-from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
 from chalicelib.badges.own_logo import LOOK, MAX_DEPTH, MAX_ELEMENTS, MAX_LENGTH, PREFIX, SHAPES
 from chalicelib.badges.svg import MAX_BYTES, draw
 from chalicelib.badges.svg_styles import STYLES

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import colors, spark
-from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import Badge
 from chalicelib.badges.svg import MAX_BYTES, draw
 from chalicelib.badges.svg_styles import STYLES
 

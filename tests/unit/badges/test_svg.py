@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import logos, options
-from chalicelib.badges.badge import Badge
 from chalicelib.badges.colors import BadColorError
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
 from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
 
