@@ -21,7 +21,7 @@ from chalicelib.counting import count_at_once, keys
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import View
 from chalicelib.counting.windows import Counting, Windows
-from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
+from chalicelib.history.history import MAX_DAYS_BY_HOUR
 from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response

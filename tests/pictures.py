@@ -15,8 +15,7 @@ from chalicelib.badges import own_logo
 from chalicelib.badges.options import Badge, CountFormat
 from chalicelib.badges.svg import draw
 from chalicelib.history import chart
-from chalicelib.history.buckets import Interval
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)

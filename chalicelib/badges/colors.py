@@ -87,9 +87,10 @@ def is_light(color: str) -> bool:
     return brightness(color) >= LIGHT
 
 
-def darken(color: str, share: float) -> str:
-    """Return a colour `#rrggbb` under black that covers a share of it."""
-    return "#" + bytes(round(channel * (1 - share)) for channel in bytes.fromhex(color[1:])).hex()
+def mix(color: str, other: str, share: float) -> str:
+    """Return a colour `#rrggbb` under another one that covers a share of it."""
+    pairs = zip(bytes.fromhex(color[1:]), bytes.fromhex(other[1:]), strict=True)
+    return "#" + bytes(round(one + (two - one) * share) for one, two in pairs).hex()
 
 
 def _luminance(color: str) -> float:

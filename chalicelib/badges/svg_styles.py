@@ -232,7 +232,7 @@ def _draw_bubble(x: float, width: float) -> str:
 
 def _draw_logo(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     color = drawing.label_color if halves.seam else drawing.color
-    background = colors.darken(color, measures.shade)
+    background = colors.mix(color, "#000000", measures.shade)
     return draw_logo(drawing, measures.logo_x, measures.height, background)
 
 

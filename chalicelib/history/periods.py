@@ -21,9 +21,8 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.history import buckets, github, history
+    from chalicelib.history import github, history
 else:
-    buckets = lazy("chalicelib.history.buckets")
     github = lazy("chalicelib.history.github")
     history = lazy("chalicelib.history.history")
 
@@ -72,7 +71,7 @@ class Show(StrEnum):
         if self is Show.YEAR:
             return Show.MONTH.start(moment).replace(month=1)
         unit = self.value if self in {Show.WEEK, Show.MONTH} else "day"
-        return buckets.Interval(unit).start(moment)
+        return history.Interval(unit).start(moment)
 
 
 def _zone(given: str) -> timezone:

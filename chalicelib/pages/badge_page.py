@@ -29,14 +29,13 @@ from chalicelib.units import Seconds
 if TYPE_CHECKING:
     import html
 
-    from chalicelib.history import buckets, history
+    from chalicelib.history import history
     from chalicelib.history.history import History
     from chalicelib.http import page
     from chalicelib.pages import preview
     from chalicelib.settings import Settings
 else:
     html, page = lazy("html"), lazy("chalicelib.http.page")
-    buckets = lazy("chalicelib.history.buckets")
     history = lazy("chalicelib.history.history")
     preview = lazy("chalicelib.pages.preview")
 
@@ -72,7 +71,7 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
     asked = ids.read(PageOptions, request.query, resources)
     badge_id, days, now = asked.badge_id, asked.days, resources.view_clock()
     # The history is read first, so that no period is higher than the count, which never falls.
-    span = buckets.Span(max(days, _days_of_year(now)))
+    span = history.Span(max(days, _days_of_year(now)))
     found = history.read(resources.table, badge_id, span, now, with_github=True)
     count = badge_count.read(resources.table, badge_id)
     shown = BadgePage(
@@ -90,7 +89,7 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
 def get_badge_picture(request: Request, resources: Resources) -> Response:
     """Draw the last 30 days as a PNG of 1200 x 630 pixels, for link previews."""
     badge_id = ids.read(ids.IdOption, request.query, resources).badge_id
-    span = buckets.Span(preview.DAYS)
+    span = history.Span(preview.DAYS)
     found = history.read(resources.table, badge_id, span, resources.view_clock())
     drawn = preview.draw([bucket.views for bucket in found.buckets])
     return Response(200, {"Content-Type": "image/png", **HEADERS}, drawn)

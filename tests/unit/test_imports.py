@@ -12,7 +12,7 @@ from tests.affected import ROOT, affected
 
 COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve)$).+"
 OTHERS = rf"{COMMANDS}|vumi\.operate\.(exchange|backups|check)|boto3"
-HISTORY = r"chalicelib\..*(\.history\.history|chart|colors|buckets)"
+HISTORY = r"chalicelib\..*(\.history\.history|chart|colors)"
 PAGES = r"chalicelib\..*(preview|history\.history|http\.page)"
 
 

@@ -104,8 +104,8 @@ def test_contrast_is_that_of_the_accessibility_guidelines(
 
 def test_a_darker_colour_has_less_of_every_channel() -> None:
     # 204 is 80 % of 255, and 80 of 100
-    assert colors.darken("#ff6400", 0.2) == "#cc5000"
-    assert colors.darken("#ff6400", 0) == "#ff6400"
+    assert colors.mix("#ff6400", "#000000", 0.2) == "#cc5000"
+    assert colors.mix("#ff6400", "#000000", 0) == "#ff6400"
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.colors import contrast
 from chalicelib.badges.text_width import Face, width
-from chalicelib.history import chart, chart_axes, chart_plot
-from chalicelib.history.buckets import Interval, Span
+from chalicelib.history import chart, chart_axes
 from chalicelib.history.chart import Look
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval, Span
 
 TODAY = datetime(2026, 11, 21, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -307,7 +306,7 @@ def test_an_error_is_drawn_as_text_in_a_frame(wide: int) -> None:
     ],
 )
 def test_a_mean_has_at_most_one_decimal_place(views: Sequence[int], mean: str) -> None:
-    assert chart_plot.write_mean(of(*views).mean) == mean
+    assert chart.write_mean(of(*views).mean) == mean
     for one in (of(7), of(0, 0)):
         assert "mean" not in texts(chart.draw(one, Look()))
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
-from chalicelib.history.buckets import Interval, Span
-from chalicelib.history.history import History
+from chalicelib.history.history import History, Interval, Span
 from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
