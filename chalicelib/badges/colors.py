@@ -52,21 +52,17 @@ whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
 """Source: CSS Color Module Level 4, "Named Colors"."""
 
 
-class BadColorError(ValueError):
-    """A colour is malformed. The message says what to give, and fits on a badge."""
-
-
 def parse(color: str) -> str:
     """Parse a name, or 3 or 6 hex digits with or without `#`, in any case; return `#rrggbb`.
 
-    Raises `BadColorError`.
+    Raises `ValueError`, whose message says what to give, and fits on a badge.
     """
     name = color.strip().lower()
     if name in _read_names():
         return "#" + _read_names()[name]
     digits = name.removeprefix("#")
     if re.fullmatch("[0-9a-f]{3}|[0-9a-f]{6}", digits) is None:
-        raise BadColorError(f"no colour {shown(color)}: give a name like green, or hex like 4c1")
+        raise ValueError(f"no colour {shown(color)}: give a name like green, or hex like 4c1")
     return "#" + (digits if len(digits) > len("rgb") else "".join(2 * digit for digit in digits))
 
 

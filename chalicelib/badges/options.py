@@ -25,6 +25,8 @@ else:
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 PIXEL = "pixel"
 """The style of an image that counts and that nobody sees."""
+SPARK_DAYS = range(7, 91)
+"""The days that a sparkline may have."""
 MAX_LABEL = 100
 MAX_LOGO = 50
 OWN_LOGO = "data:"

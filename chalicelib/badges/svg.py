@@ -9,7 +9,7 @@ import unicodedata
 from binascii import crc32
 from functools import lru_cache
 
-from chalicelib.badges import colors, logos, spark, svg_styles
+from chalicelib.badges import colors, logos, svg_styles
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.options import Badge
 from chalicelib.badges.svg_styles import Drawing, escape, number
@@ -30,7 +30,7 @@ REMOVED_CHARACTERS = "\ufffe\uffff"
 
 @lru_cache(MAX_CACHED)
 def draw(badge: Badge) -> str:
-    """Draw a badge as an SVG document. Raises `BadColorError`.
+    """Draw a badge as an SVG document. Raises `ValueError`.
 
     A logo or a sparkline that can't be drawn is left out, and the image says why.
     """
@@ -70,7 +70,9 @@ def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> s
     width, height = number(picture.width), picture.height
     reason = f"<desc>{description}</desc>" if description else ""
     name = ": ".join(filter(None, (drawing.label, drawing.message)))
-    name = escape(f"{name}; {spark.describe(badge.spark)}" if badge.spark else name)
+    if days := badge.spark:
+        name += f"; last {len(days)} days: {sum(days)}, at most {max(days)} a day"
+    name = escape(name)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'

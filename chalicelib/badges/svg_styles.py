@@ -6,12 +6,13 @@ start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
-from chalicelib.badges import colors, spark, text_width
-from chalicelib.badges.logos import Logo
+from chalicelib.badges import colors, text_width
+from chalicelib.badges.logos import VISIBLE, Logo
 from chalicelib.badges.text_width import Face
 
 LOGO_SIZE = 14
@@ -29,6 +30,12 @@ HELVETICA = (
 )
 """Many Linux systems have none of the first three, and a sans-serif with much wider digits."""
 ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;"})
+SPARK_STEPS = {10: 6, 15: 4, 45: 2, 90: 1}
+"""The pixels between two days, by the most days: so that a line is 36 to 89 pixels wide."""
+SPARK_GAP = 6
+"""The pixels between the message and the sparkline."""
+SPARK_HEIGHT = 10
+WHITE, BLACK = "#ffffff", "#000000"
 TEXT_ON_DARK, SHADOW_ON_DARK = "#fff", "#010101"
 TEXT_ON_LIGHT, SHADOW_ON_LIGHT = "#333", "#ccc"
 
@@ -53,7 +60,7 @@ class Drawing(NamedTuple):
     @property
     def spark_width(self) -> int:
         """Return the width that the sparkline adds to the message half."""
-        return spark.measure(self.spark) + spark.GAP if self.spark else 0
+        return measure_spark(self.spark) + SPARK_GAP if self.spark else 0
 
 
 class Text(NamedTuple):
@@ -137,7 +144,7 @@ def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int)
         f'<rect {size} fill="url(#s{key})"/></g>'
         f'<g {VERDANA} font-size="11">{_draw_logo(drawing, halves, measures)}'
         f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
-        f"{_draw_spark(drawing, halves, measures)}"
+        f"{draw_spark(drawing, halves.end - measures.padding, measures.height)}"
     )
     return Picture(halves.end, measures.height, content)
 
@@ -163,7 +170,8 @@ def _draw_square(
     content = (
         f'<g shape-rendering="crispEdges">{backgrounds(drawing, halves, measures.height)}</g>'
         f'<g {VERDANA} font-size="{size}">{_draw_logo(drawing, halves, measures)}'
-        f"{_draw_plain(halves.label)}{message}</g>{_draw_spark(drawing, halves, measures)}"
+        f"{_draw_plain(halves.label)}{message}</g>"
+        f"{draw_spark(drawing, halves.end - measures.padding, measures.height)}"
     )
     return Picture(halves.end, measures.height, content)
 
@@ -232,13 +240,8 @@ def _draw_bubble(x: float, width: float) -> str:
 
 def _draw_logo(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     color = drawing.label_color if halves.seam else drawing.color
-    background = colors.mix(color, "#000000", measures.shade)
+    background = colors.mix(color, BLACK, measures.shade)
     return draw_logo(drawing, measures.logo_x, measures.height, background)
-
-
-def _draw_spark(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
-    end = halves.end - measures.padding
-    return draw_spark(drawing, end, measures.height, drawing.color)
 
 
 def _draw_plain(line: Line) -> str:
@@ -321,12 +324,53 @@ def backgrounds(drawing: Drawing, laid: BadgeLayout, height: int) -> str:
     return (label if laid.seam else "") + message
 
 
-def draw_spark(drawing: Drawing, end: float, height: int, background: str) -> str:
+def draw_spark(drawing: Drawing, end: float, height: int, background: str = "") -> str:
     """Write the sparkline so that it ends at a place, or nothing."""
     if not drawing.spark:
         return ""
-    x, bottom = end - spark.measure(drawing.spark), height // 2 + spark.HEIGHT // 2
-    return spark.draw(drawing.spark, x, bottom, background)
+    x, bottom = end - measure_spark(drawing.spark), height // 2 + SPARK_HEIGHT // 2
+    return draw_line(drawing.spark, x, bottom, background or drawing.color)
+
+
+def measure_spark(days: Sequence[int]) -> int:
+    """Return the width of the sparkline of some days."""
+    return (len(days) - 1) * _find_step(days)
+
+
+def draw_line(days: Sequence[int], x: float, bottom: int, background: str) -> str:
+    """Write the line and the area below it; their highest point is the day with most views."""
+    step, heights = _find_step(days), _scale(days)
+    rises = " ".join(_move(step, before - after) for before, after in pairwise(heights))
+    line = f"M{x:g} {bottom - heights[0]:g}l{rises}"
+    color = _choose_color(background)
+    return (
+        f'<path d="{line}V{bottom}H{x:g}z" fill="{color}" fill-opacity=".3"/>'
+        f'<path d="{line}" fill="none" stroke="{color}" stroke-width="1.2"'
+        ' stroke-linejoin="round"/>'
+    )
+
+
+def _find_step(days: Sequence[int]) -> int:
+    return next(step for most, step in SPARK_STEPS.items() if len(days) <= most)
+
+
+def _scale(days: Sequence[int]) -> list[float]:
+    """Return heights in half pixels: 0 for no views, and at least 1 for some."""
+    most = max(days)
+    return [1 + round(2 * (SPARK_HEIGHT - 1) * views / most) / 2 if views else 0 for views in days]
+
+
+def _move(right: float, down: float) -> str:
+    """Write a step of a line without a separator that it does not need."""
+    return f"{right:g}{'' if down < 0 else ' '}{down:g}"
+
+
+def _choose_color(background: str) -> str:
+    """Return the colour of text on a background, or black or white if it could not be seen."""
+    usual = TEXT_ON_LIGHT if colors.is_light(background) else TEXT_ON_DARK
+    if colors.contrast(colors.parse(usual), background) >= VISIBLE:
+        return usual
+    return max((WHITE, BLACK), key=lambda color: colors.contrast(color, background))
 
 
 def draw_logo(drawing: Drawing, x: int, height: int, background: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from chalicelib import telemetry
-from chalicelib.badges.options import PIXEL, STYLES, Badge, CountFormat, Look, flag
+from chalicelib.badges.options import PIXEL, SPARK_DAYS, STYLES, Badge, CountFormat, Look, flag
 from chalicelib.badges.responses import IMAGE, badge_route, explain, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
@@ -22,14 +22,8 @@ from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
 from chalicelib.http.routing import Route, public_read
-from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from chalicelib.badges import spark
-else:
-    spark = lazy("chalicelib.badges.spark")
 
 COLOR = "blue"
 NOT_COUNTED = "internal error, view not counted"
@@ -72,8 +66,8 @@ class ImageOptions(BadgeOptions):
         default="",
     )
     days = Field(
-        lambda given: whole_number(spark.DAYS, given),
-        lambda: integer(spark.DAYS[0], spark.DAYS[-1]),
+        partial(whole_number, SPARK_DAYS),
+        integer(SPARK_DAYS[0], SPARK_DAYS[-1]),
         "The number of days, up to today, of which the message has a line. Left out, with the"
         " reason in `<desc>`, if the badge would have more than 4,096 bytes.",
         name="spark",
