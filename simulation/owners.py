@@ -26,8 +26,7 @@ from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OPERATOR, OwnedBadge
-from chalicelib.owners.places import Place
-from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
+from chalicelib.owners.proving import Place, Proof, ProofSearch, TooSoonError
 from chalicelib.owners.removing import HOUR, Hours, label
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hmac import compare_digest
 
 from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext, Milestones, Reached
@@ -19,7 +20,7 @@ from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.owners import finding
 from chalicelib.owners.claiming import move_key, replace_owner
-from chalicelib.owners.finding import MAX_NAMES, OwnedBadge, is_same
+from chalicelib.owners.finding import MAX_NAMES, OwnedBadge
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Value, key_of, number, text
@@ -171,12 +172,12 @@ def hand_over(
         if not owned.is_claimed:
             error = finding.deleted_error if owned.deleted else finding.unclaimed_error
             raise error(badge_id)
-        holds = is_same(owned.digest, own_digest)
-        held = is_same(owned.previous, own_digest)
-        if is_same(owned.digest, new_digest) and (holds or held):
+        holds = compare_digest(owned.digest, own_digest)
+        held = compare_digest(owned.previous, own_digest)
+        if compare_digest(owned.digest, new_digest) and (holds or held):
             return ()
         if not holds:
-            raise finding.wrong_secret_error()
+            raise finding.WrongSecretError(finding.MISMATCH)
         return _prepare_hand_over(table, owned, new_digest, now)
 
     return replace_owner(table, badge_id, prepare)

@@ -205,9 +205,8 @@ def test_any_other_secret_is_wrong(
 
 
 def test_digests_are_compared_in_constant_time() -> None:
-    assert "return hmac.compare_digest(one, other)" in inspect.getsource(finding.is_same)
     for function in (finding.authenticate, changing.hand_over, claiming.claim):
         tree = ast.parse(inspect.getsource(function))
         calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        assert "is_same" in calls
+        assert "compare_digest" in calls
         assert not [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]

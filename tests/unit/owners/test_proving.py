@@ -14,8 +14,7 @@ from chalicelib.http.tokens import digest, new_token
 from chalicelib.outgoing.fetching import BusyError, FetchError
 from chalicelib.owners import claiming, finding, proving
 from chalicelib.owners.finding import TakenError, WrongSecretError
-from chalicelib.owners.places import Place
-from chalicelib.owners.proving import NotProvenError, Proof, ProofSearch, TooSoonError
+from chalicelib.owners.proving import NotProvenError, Place, Proof, ProofSearch, TooSoonError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
