@@ -37,14 +37,7 @@ from chalicelib.counting.summary import read
 from chalicelib.http.errors import ClientError
 from chalicelib.http.tokens import digest
 from chalicelib.lazy import lazy
-from chalicelib.owners.claiming import (
-    SECRET_BYTES,
-    move_key,
-    owner_item,
-    prepare_replacement,
-    replace_owner,
-    update_owner,
-)
+from chalicelib.owners import claiming
 from chalicelib.owners.finding import OwnedBadge, OwnerError, TakenError, look_up
 from chalicelib.settings import SettingsError
 from chalicelib.storage.conditions import attr, unchanged
@@ -252,7 +245,7 @@ class Proof:
             return ""
         message = f"vu-mi secret 1\n{self.badge_id}"
         derived = hmac.digest(self.key.encode(), message.encode(), "sha256")
-        return base64.urlsafe_b64encode(derived[:SECRET_BYTES]).decode()
+        return base64.urlsafe_b64encode(derived[: claiming.SECRET_BYTES]).decode()
 
     @property
     def digest(self) -> str:
@@ -277,7 +270,7 @@ class ProofSearch:
         prepare = partial(prepare_taking, table, name=name, own_digest=proof.digest, now=now)
         if any(prepare(look_up(table, name))):
             self._find(proof, place)
-            replace_owner(table, name, prepare)
+            claiming.replace_owner(table, name, prepare)
 
     def _find(self, proof: Proof, place: Place) -> None:
         """Return if the proof is there. Raises `NotProvenError` and `TooSoonError`."""
@@ -326,14 +319,15 @@ def prepare_taking(
     names: list[Value] = [one for one in owned.names[1:] if one not in detached]
     earlier: list[Value] = [one for one in owned.proofs if one not in {name, *detached}]
     if name in detached:
-        yield update_owner(owned, {"names": names})
+        yield claiming.update_owner(owned, {"names": names})
     else:
         owner: Item = {"digest": own_digest, "proven": name, "names": names, "earlier": earlier}
-        yield from prepare_replacement(table, owned, owner, now)
+        yield from claiming.prepare_replacement(table, owned, owner, now)
     for one, its_digest in detached.items():
         yield read(table, one).update(now, {}, remove=("alias",))
-        yield Put({**owner_item(one, its_digest, now), "proven": one}, attr("SK").missing())
-        yield from move_key(OwnedBadge(one), its_digest)
+        item = claiming.owner_item(one, its_digest, now)
+        yield Put({**item, "proven": one}, attr("SK").missing())
+        yield from claiming.move_key(OwnedBadge(one), its_digest)
 
 
 def _find_detached(owned: OwnedBadge, name: str, own_digest: str) -> Mapping[str, str]:

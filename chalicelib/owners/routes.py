@@ -25,14 +25,7 @@ if TYPE_CHECKING:
     from chalicelib.outgoing.fetching import Fetcher
     from chalicelib.outgoing.urls import Resolver
     from chalicelib.outgoing.webhooks import WebhookSchedule
-    from chalicelib.owners import (
-        changing,
-        claiming,
-        finding,
-        proving,
-        removing,
-        requests,
-    )
+    from chalicelib.owners import changing, claiming, finding, proving, removing, requests
 else:
     changing = lazy("chalicelib.owners.changing")
     claiming = lazy("chalicelib.owners.claiming")

@@ -23,20 +23,7 @@ from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
 from simulation.clocks import NOON
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import BADGE, fold, shown, view
-from tests.unit.owners.owning import (
-    LATER,
-    LOST,
-    OWN_DIGEST,
-    again,
-    change,
-    claim,
-    claimed,
-    delete,
-    items,
-    owner,
-    rename,
-    visit,
-)
+from tests.unit.owners import owning
 
 WEEK = claiming.CLAIM_SECONDS
 TAKEN = r"^octocat has an owner, views, a base or GitHub's numbers: "
@@ -44,13 +31,13 @@ TAKEN = r"^octocat has an owner, views, a base or GitHub's numbers: "
 
 def test_a_claim_leaves_only_a_digest_of_its_secret(table: Table) -> None:
     secret = claiming.claim(table, BADGE, 0, NOON)
-    assert owner(table) == {
+    assert owning.owner(table) == {
         "PK": "USER#octocat",
         "SK": "OWNER",
         "digest": hashlib.sha256(secret.encode()).hexdigest(),
         "created": int(NOON),
     }
-    assert secret not in json.dumps(items(table))
+    assert secret not in json.dumps(owning.items(table))
 
 
 @pytest.mark.parametrize(
@@ -68,10 +55,10 @@ def test_an_id_that_is_not_new_cannot_be_claimed_and_stays_as_it_is(
     table: Table, item: Item
 ) -> None:
     table.write(Put({"PK": "USER#octocat", **item}))
-    before = items(table)
+    before = owning.items(table)
     with pytest.raises(TakenError, match=TAKEN):
-        claim(table, base=5)
-    assert items(table) == before
+        owning.claim(table, base=5)
+    assert owning.items(table) == before
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
@@ -82,34 +69,37 @@ def test_a_view_that_is_folded_while_a_badge_is_claimed_keeps_it_free(
 
     def in_between(method: str) -> None:
         if method == "query" and next(reads, ""):
-            visit(table)
-            fold(table, LATER if is_folded else NOON)
+            owning.visit(table)
+            fold(table, owning.LATER if is_folded else NOON)
 
     with pytest.raises(TakenError):
-        claim(FaultyTable(table, before_read=in_between))
-    assert owner(table) == {}
+        owning.claim(FaultyTable(table, before_read=in_between))
+    assert owning.owner(table) == {}
 
 
 def test_one_of_two_concurrent_claims_succeeds(table: Table) -> None:
     secrets: list[str] = []
-    first = once(lambda: secrets.append(claim(table, base=7)))
+    first = once(lambda: secrets.append(owning.claim(table, base=7)))
     with pytest.raises(TakenError):
-        claim(FaultyTable(table, before_write=first), base=5)
+        owning.claim(FaultyTable(table, before_write=first), base=5)
     assert finding.authenticate(table, BADGE, *secrets).badge_id == BADGE
     assert shown(table) == 7
 
 
 def test_a_repeated_claim_with_a_digest_has_the_same_answer(table: Table) -> None:
     """It has no secret, whatever became of the badge meanwhile, and however often it is asked."""
-    lossy = FaultyTable(table, after_write=raising(LOST))
+    lossy = FaultyTable(table, after_write=raising(owning.LOST))
     with pytest.raises(UnavailableError):
-        claiming.claim(lossy, BADGE, 5, NOON, OWN_DIGEST)
-    visit(table)
-    before = items(table)
+        claiming.claim(lossy, BADGE, 5, NOON, owning.OWN_DIGEST)
+    owning.visit(table)
+    before = owning.items(table)
     for _ in range(2):
-        assert claiming.claim(table, BADGE, 5, NOON + 9, OWN_DIGEST) == ""
-    assert items(table) == before
-    assert (again(table, finding.look_up(table, BADGE)).digest, shown(table)) == (OWN_DIGEST, 6)
+        assert claiming.claim(table, BADGE, 5, NOON + 9, owning.OWN_DIGEST) == ""
+    assert owning.items(table) == before
+    assert (owning.again(table, finding.look_up(table, BADGE)).digest, shown(table)) == (
+        owning.OWN_DIGEST,
+        6,
+    )
     for other in (tokens.digest("another"), ""):
         with pytest.raises(TakenError):
             claiming.claim(table, BADGE, 5, NOON, other)
@@ -118,15 +108,15 @@ def test_a_repeated_claim_with_a_digest_has_the_same_answer(table: Table) -> Non
 def test_a_claim_that_the_table_tried_twice_still_answers_the_secret_it_made(table: Table) -> None:
     """The table lost its answer and tried again: then the claim itself is in the way."""
     retried = FaultyTable(table, after_write=raising(ConditionFailedError({0: None})))
-    assert finding.authenticate(table, BADGE, claim(retried, base=5)).badge_id == BADGE
+    assert finding.authenticate(table, BADGE, owning.claim(retried, base=5)).badge_id == BADGE
     assert len(retried.written) == 1
 
 
 def test_a_void_claim_is_replaced_and_its_secret_no_longer_valid(table: Table) -> None:
-    first = claim(table)
+    first = owning.claim(table)
     with pytest.raises(TakenError):
-        claim(table, now=NOON + WEEK - 1)
-    second = claim(table, base=7, now=NOON + WEEK)
+        owning.claim(table, now=NOON + WEEK - 1)
+    second = owning.claim(table, base=7, now=NOON + WEEK)
     assert finding.authenticate(table, BADGE, second).digest == tokens.digest(second)
     with pytest.raises(WrongSecretError):
         finding.authenticate(table, BADGE, first)
@@ -134,9 +124,9 @@ def test_a_void_claim_is_replaced_and_its_secret_no_longer_valid(table: Table) -
 
 
 def test_a_claim_after_a_deletion_is_void_a_week_after_itself_too(table: Table) -> None:
-    delete(table, claimed(table))
-    claim(table, now=LATER)
-    assert claim(table, now=LATER + WEEK)
+    owning.delete(table, owning.claimed(table))
+    owning.claim(table, now=owning.LATER)
+    assert owning.claim(table, now=owning.LATER + WEEK)
 
 
 @pytest.mark.parametrize(
@@ -151,25 +141,27 @@ def test_a_claim_after_a_deletion_is_void_a_week_after_itself_too(table: Table) 
     ids=str,
 )
 def test_a_badge_that_has_a_setting_keeps_its_owner(table: Table, wanted: dict[str, Any]) -> None:
-    change(table, claimed(table), NOON + 1, **wanted)
+    owning.change(table, owning.claimed(table), NOON + 1, **wanted)
     with pytest.raises(TakenError):
-        claim(table, now=NOON + 2 * WEEK)
+        owning.claim(table, now=NOON + 2 * WEEK)
 
 
 def test_a_claim_between_the_reads_of_another_is_not_replaced(table: Table) -> None:
     """The other one has read the void claim before it, and the summary after it."""
-    claim(table)
+    owning.claim(table)
     now, first = NOON + WEEK, list[str]()
-    step = once(lambda: first.append(claim(table, now=now)), after=1)
+    step = once(lambda: first.append(owning.claim(table, now=now)), after=1)
     with pytest.raises(TakenError):
-        claim(FaultyTable(table, before_read=step), now=now)
+        owning.claim(FaultyTable(table, before_read=step), now=now)
     assert finding.authenticate(table, BADGE, first[0]).badge_id == BADGE
 
 
 def test_a_view_that_overtakes_the_next_claim_counts_for_the_new_owner(table: Table) -> None:
-    claim(table)
+    owning.claim(table)
     now = NOON + WEEK
-    secret = claim(FaultyTable(table, before_write=once(lambda: visit(table, now))), now=now)
+    secret = owning.claim(
+        FaultyTable(table, before_write=once(lambda: owning.visit(table, now))), now=now
+    )
     assert finding.authenticate(table, BADGE, secret).badge_id == BADGE
     assert shown(table) == 1
 
@@ -180,9 +172,9 @@ def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:
 
     raced = FaultyTable(table, before_write=overtake)
     with pytest.raises(UnavailableError, match=f"^octocat was changed by {TRIES} other writes"):
-        claim(raced)
+        owning.claim(raced)
     assert len(raced.written) == TRIES
-    assert owner(table) == {}
+    assert owning.owner(table) == {}
 
 
 # ---- authenticate
@@ -193,10 +185,10 @@ def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:
 def test_any_other_secret_is_wrong(
     table: Table, wrong: Callable[[str], str], *, is_deleted: bool
 ) -> None:
-    secret = claim(table)
-    owned = rename(table, finding.authenticate(table, BADGE, secret), "mona")
+    secret = owning.claim(table)
+    owned = owning.rename(table, finding.authenticate(table, BADGE, secret), "mona")
     if is_deleted:
-        delete(table, owned)
+        owning.delete(table, owned)
     for name in (BADGE, "mona"):
         expected = NotClaimedError if is_deleted else WrongSecretError
         says = f"^{name} has no owner; " if is_deleted else "^this is not the secret of the badge$"

@@ -31,22 +31,7 @@ from simulation.views import (
     summary,
     view,
 )
-from tests.unit.owners.owning import (
-    AHEAD,
-    LATER,
-    LOST,
-    change,
-    claim,
-    claimed,
-    delete,
-    deleted_meanwhile,
-    items,
-    owner,
-    put_day,
-    rename,
-    renamed_meanwhile,
-    visit,
-)
+from tests.unit.owners import owning
 from tests.unit.owners.test_changing import CHANGES
 
 TOMBSTONE = WINDOWS.retention + 7 * DAY
@@ -58,22 +43,22 @@ def state(table: Table, *names: str, without: Sequence[str] = ()) -> dict[str, A
     return {
         name: [
             {k: v for k, v in item.items() if k not in {"version", *without}}
-            for item in items(table, name)
+            for item in owning.items(table, name)
         ]
         for name in names
     }
 
 
 def test_a_deleted_badge_leaves_a_tombstone_for_a_retention_and_a_week(table: Table) -> None:
-    secret = claim(table, base=10)
-    owned = rename(table, finding.authenticate(table, BADGE, secret), "mona")
-    put_day(table, "2026-03-12", views=4)
-    visit(table)
-    fold(table, LATER)
-    assert store(table, view(AT_NOON + 9_000, hot=True), now=LATER) == {}
-    change(table, owned, frozen=True)
-    delete(table, owned, LATER)
-    ended = int(LATER * 1000) + AHEAD
+    secret = owning.claim(table, base=10)
+    owned = owning.rename(table, finding.authenticate(table, BADGE, secret), "mona")
+    owning.put_day(table, "2026-03-12", views=4)
+    owning.visit(table)
+    fold(table, owning.LATER)
+    assert store(table, view(AT_NOON + 9_000, hot=True), now=owning.LATER) == {}
+    owning.change(table, owned, frozen=True)
+    owning.delete(table, owned, owning.LATER)
+    ended = int(owning.LATER * 1000) + owning.AHEAD
     for name in (BADGE, "mona"):
         tombstone = summary(table, name)
         assert tombstone.pop("version")
@@ -85,34 +70,34 @@ def test_a_deleted_badge_leaves_a_tombstone_for_a_retention_and_a_week(table: Ta
             "created": int(NOON),
             "ttl": ended // 1000 + TOMBSTONE,
         }
-    assert (days(table), owner(table)) == ({}, {})
+    assert (days(table), owning.owner(table)) == ({}, {})
     count = badge_count.read(table, BADGE)
     assert (count.shown, count.summary.frozen) == (0, False)
 
 
 def test_a_tombstone_ends_only_after_the_days_are_deleted(table: Table) -> None:
     """Otherwise a new life could have the days of this one."""
-    secret = claim(table)
-    put_day(table, "2026-03-12", views=4)
+    secret = owning.claim(table)
+    owning.put_day(table, "2026-03-12", views=4)
     broken = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
     with pytest.raises(UnavailableError):
-        delete(broken, finding.authenticate(table, BADGE, secret))
+        owning.delete(broken, finding.authenticate(table, BADGE, secret))
     assert "ttl" not in summary(table)
     assert list(days(table)) == ["2026-03-12"]
-    delete(table, finding.authenticate(table, BADGE, secret))
+    owning.delete(table, finding.authenticate(table, BADGE, secret))
     assert "ttl" in summary(table)
     assert days(table) == {}
 
 
 def test_a_repeated_deletion_does_not_change_the_new_life(table: Table) -> None:
     """Views have come, counted or live, before the same request is asked again."""
-    secret = claim(table)
-    delete(table, finding.authenticate(table, BADGE, secret))
-    visit(table, LATER)
-    for now in (LATER, LATER + 5_000):
-        delete(table, finding.authenticate(table, BADGE, secret), now)
+    secret = owning.claim(table)
+    owning.delete(table, finding.authenticate(table, BADGE, secret))
+    owning.visit(table, owning.LATER)
+    for now in (owning.LATER, owning.LATER + 5_000):
+        owning.delete(table, finding.authenticate(table, BADGE, secret), now)
         assert shown(table) == 1
-        fold(table, LATER + 5_000)
+        fold(table, owning.LATER + 5_000)
     assert "ttl" not in summary(table)
 
 
@@ -120,14 +105,14 @@ def test_a_repeated_deletion_does_not_change_the_new_life(table: Table) -> None:
 
 
 def test_a_new_life_that_begins_while_a_tombstone_is_written_stays(table: Table) -> None:
-    owned = claimed(table)
+    owned = owning.claimed(table)
 
     def live_again(writes: Sequence[Write]) -> None:
         if "ttl" in getattr(writes[0], "values", {}):
-            visit(table, LATER)
-            fold(table, LATER + 1_000)
+            owning.visit(table, owning.LATER)
+            fold(table, owning.LATER + 1_000)
 
-    delete(FaultyTable(table, before_write=live_again), owned)
+    owning.delete(FaultyTable(table, before_write=live_again), owned)
     assert ("ttl" in summary(table), shown(table)) == (False, 1)
 
 
@@ -135,15 +120,15 @@ def test_a_new_life_that_begins_while_a_tombstone_is_written_stays(table: Table)
 def test_of_two_deletions_the_second_finds_it_done_unless_somebody_else_has_the_badge(
     table: Table, *, is_claimed: bool
 ) -> None:
-    owned = claimed(table)
-    raced = deleted_meanwhile(table, owned, is_claimed=is_claimed)
+    owned = owning.claimed(table)
+    raced = owning.deleted_meanwhile(table, owned, is_claimed=is_claimed)
     if is_claimed:
         with pytest.raises(WrongSecretError, match="octocat has another owner now"):
-            delete(raced, owned)
+            owning.delete(raced, owned)
     else:
-        delete(raced, owned)
+        owning.delete(raced, owned)
     assert shown(table) == 3 * is_claimed
-    assert bool(owner(table)) == is_claimed
+    assert bool(owning.owner(table)) == is_claimed
 
 
 @pytest.mark.parametrize("step", ["before_write", "before_read"])
@@ -151,31 +136,31 @@ def test_a_badge_that_is_renamed_while_it_is_deleted_is_deleted_by_every_name(
     table: Table, step: str
 ) -> None:
     """The new name would lead nowhere, and could never be claimed."""
-    owned = claimed(table)
-    delete(renamed_meanwhile(table, owned, step), owned)
-    assert owner(table) == {}
+    owned = owning.claimed(table)
+    owning.delete(owning.renamed_meanwhile(table, owned, step), owned)
+    assert owning.owner(table) == {}
     assert "ttl" in summary(table)
     assert "ttl" in summary(table, "mona")
-    claimed(table, "mona")
+    owning.claimed(table, "mona")
 
 
 def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
     table: Table,
 ) -> None:
-    owned = rename(table, claimed(table), "mona")
+    owned = owning.rename(table, owning.claimed(table), "mona")
 
     def dies() -> None:
         with pytest.raises(UnavailableError):
-            delete(FaultyTable(table, after_write=raising(LOST)), owned)
+            owning.delete(FaultyTable(table, after_write=raising(owning.LOST)), owned)
 
-    delete(FaultyTable(table, before_write=once(dies)), owned)
+    owning.delete(FaultyTable(table, before_write=once(dies)), owned)
     assert "ttl" in summary(table)
     assert "ttl" in summary(table, "mona")
 
 
 def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: Table) -> None:
-    owned = rename(table, claimed(table), "mona")
-    delete(FaultyTable(table, after_write=once(lambda: claim(table))), owned)
+    owned = owning.rename(table, owning.claimed(table), "mona")
+    owning.delete(FaultyTable(table, after_write=once(lambda: owning.claim(table))), owned)
     assert "ttl" not in summary(table)
     assert "ttl" in summary(table, "mona")
 
@@ -185,21 +170,21 @@ def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: 
 
 def fill(table: Table, owned: OwnedBadge) -> None:
     """Give a badge a count, a finished day, a live view and another name."""
-    rename(table, owned, "lisa")
+    owning.rename(table, owned, "lisa")
     put_views(table, AT_NOON - DAY * 1000, AT_NOON)
     put_summary(
         table, base=2, count=3, today={"day": "2026-03-13", "h12": 3}, watermark=1, version=9
     )
-    put_day(table, "2026-03-12", views=3)
+    owning.put_day(table, "2026-03-12", views=3)
 
 
 def do(table: Table, secret: str, wanted: dict[str, Any] | None) -> None:
     """Do a change by a secret, or without one the deletion."""
     owned = finding.authenticate(table, BADGE, secret)
     if wanted is None:
-        delete(table, owned)
+        owning.delete(table, owned)
     else:
-        change(table, owned, **wanted)
+        owning.change(table, owned, **wanted)
 
 
 @pytest.mark.parametrize("wanted", [*CHANGES, None], ids=str)
@@ -212,7 +197,7 @@ def test_a_request_whose_answer_is_lost_is_done_and_has_the_same_answer_again(
     for one in (table, twin):
         claiming.claim(one, BADGE, 2, NOON, tokens.digest(secret))
         fill(one, finding.authenticate(one, BADGE, secret))
-    failures: list[Exception | None] = [None] * place + [LOST]
+    failures: list[Exception | None] = [None] * place + [owning.LOST]
     try:
         do(FaultyTable(table, after_write=raising(*failures)), secret, wanted)
     except UnavailableError:
