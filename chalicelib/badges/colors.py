@@ -91,14 +91,12 @@ def mix(color: str, other: str, share: float) -> str:
 
 def _luminance(color: str) -> float:
     """Return the relative luminance of a colour, 0 to 1. Source: WCAG 2.2."""
-    red, green, blue = map(_linear, bytes.fromhex(color[1:]))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(channel: int) -> float:
-    """Return the light of a channel of sRGB, 0 to 1."""
-    share: float = channel / 255
-    return share / 12.92 if share <= DARK_CHANNEL else ((share + 0.055) / 1.055) ** 2.4
+    shares = (channel / 255 for channel in bytes.fromhex(color[1:]))
+    red, green, blue = (
+        share / 12.92 if share <= DARK_CHANNEL else ((share + 0.055) / 1.055) ** 2.4
+        for share in shares
+    )
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 @cache

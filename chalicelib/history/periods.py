@@ -52,19 +52,14 @@ class Show(StrEnum):
         return self in {Show.VISITORS, Show.CLONES}
 
     @property
-    def suffix(self) -> str:
-        """Return the end of the label that says which number it is."""
+    def label(self) -> str:
+        """Return the label of a badge, which says which number it is."""
         match self:
             case Show.TOTAL | Show.TODAY_TOTAL:
-                return ""
+                return LABEL
             case Show.TODAY:
-                return " today"
-        return f" this {self}"
-
-    @property
-    def label(self) -> str:
-        """Return the label of a badge."""
-        return str(self) if self.is_githubs else LABEL + self.suffix
+                return f"{LABEL} today"
+        return str(self) if self.is_githubs else f"{LABEL} this {self}"
 
     def start(self, moment: datetime) -> datetime:
         """Return the start of the period of a time, in the time's own zone."""
