@@ -14,18 +14,12 @@ from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 
 
 def test_a_badge_of_two_texts_and_a_color_has_only_these() -> None:
-    body = Badge("views", "0").to_json()
-    assert body == {"schemaVersion": 1, "label": "views", "message": "0", "color": "blue"}
-
-
-def test_an_error_is_a_red_badge_with_the_reason() -> None:
-    assert Badge.error("views", "no").to_json() == {
-        "schemaVersion": 1,
-        "label": "views",
-        "message": "no",
-        "color": "red",
-        "isError": True,
-    }
+    """The colour of a logo needs a logo."""
+    plain = {"schemaVersion": 1, "label": "views", "message": "0", "color": "blue"}
+    assert Badge("views", "0").to_json() == plain
+    assert Badge("views", "0", logo_color="#ffffff", spark=(1, 2)).to_json() == plain
+    error = plain | {"color": "red", "isError": True}
+    assert Badge.error("views", "0").to_json() == error
 
 
 def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
@@ -45,10 +39,6 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
         "namedLogo": "github",
         "logoColor": "#ffffff",
     }
-
-
-def test_a_colour_of_a_logo_needs_a_logo() -> None:
-    assert Badge("views", "0", logo_color="#ffffff").to_json() == Badge("views", "0").to_json()
 
 
 def test_an_own_logo_is_a_document_with_its_colour() -> None:

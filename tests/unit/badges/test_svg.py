@@ -57,46 +57,33 @@ def texts(badge: Badge) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("label", "message", "flat", "for_the_badge", "social"),
+    ("badge", "flat", "for_the_badge", "social"),
     [  # the widths that badge-maker 6.0 draws
-        ("views", "1,234", 82, 126.5, 83),
-        ("", "1.2k", 35, 54, 47),
-        ("views", "0", 58, 96.5, 63),
-        ("visitors", "not counted", 124, 201.75, 127),
-        ("Größe", "10 km²", 94, 145, 93),
-        ("просмотры", "12", 94, 141.75, 101),
-        ("προβολές", "7", 78, 123.25, 85),
-        ("closed issues", "1,234 of 9,999", 176, 249.75, 169),
-        ("WWW", "iii", 62, 100.5, 65),
+        (Badge("views", "1,234"), 82, 126.5, 83),
+        (Badge("", "1.2k"), 35, 54, 47),
+        (Badge("views", "0"), 58, 96.5, 63),
+        (Badge("visitors", "not counted"), 124, 201.75, 127),
+        (Badge("Größe", "10 km²"), 94, 145, 93),
+        (Badge("просмотры", "12"), 94, 141.75, 101),
+        (Badge("προβολές", "7"), 78, 123.25, 85),
+        (Badge("closed issues", "1,234 of 9,999"), 176, 249.75, 169),
+        (Badge("WWW", "iii"), 62, 100.5, 65),
+        # 17 px wider than without: 14 for the logo, 3 after it
+        (Badge("views", "1,234", logo="github"), 99, 143.5, 100),
+        (Badge("", "1,234", logo="github"), 59, 82.25, 67),
+        (Badge("", "1,234", label_color="red", logo="github"), 65, 94.25, 67),
     ],
 )
 def test_a_badge_is_as_large_as_badge_maker_draws_it(
-    label: str, message: str, flat: float, for_the_badge: float, social: float
+    badge: Badge, flat: float, for_the_badge: float, social: float
 ) -> None:
-    badge = Badge(label, message)
-    assert size(badge._replace(style="flat")) == (flat, 20)
-    assert size(badge._replace(style="flat-square")) == (flat, 20)
-    assert size(badge._replace(style="plastic")) == (flat, 18)
-    assert size(badge._replace(style="for-the-badge")) == (for_the_badge, 28)
-    assert size(badge._replace(style="social")) == (social, 20)
-
-
-@pytest.mark.parametrize(
-    ("label", "label_color", "flat", "for_the_badge", "social"),
-    [  # 17 px wider than without: 14 for the logo, 3 after it
-        ("views", "", 99, 143.5, 100),
-        ("", "", 59, 82.25, 67),
-        ("", "red", 65, 94.25, 67),
-    ],
-)
-def test_a_logo_takes_the_room_that_badge_maker_gives_it(
-    label: str, label_color: str, flat: float, for_the_badge: float, social: float
-) -> None:
-    badge = Badge(label, "1,234", label_color=label_color, logo="github")
-    for style in ("flat", "flat-square", "plastic"):
-        assert size(badge._replace(style=style))[0] == flat
-    assert size(badge._replace(style="for-the-badge"))[0] == for_the_badge
-    assert size(badge._replace(style="social"))[0] == social
+    assert {style: size(badge._replace(style=style)) for style in STYLES} == {
+        "flat": (flat, 20),
+        "flat-square": (flat, 20),
+        "plastic": (flat, 18),
+        "for-the-badge": (for_the_badge, 28),
+        "social": (social, 20),
+    }
 
 
 @pytest.mark.parametrize(
@@ -287,18 +274,14 @@ def test_a_logo_is_drawn_up_to_the_last_byte() -> None:
     assert rests == {0, 1, 2}
 
 
-def test_an_unknown_logo_is_left_out_with_the_reason() -> None:
+def test_a_logo_that_can_not_be_drawn_is_left_out_with_the_reason() -> None:
     unknown = Badge("views", "1", logo="nosuchlogo")
     assert said(unknown) == ["Without the logo nosuchlogo: it is not one of the included logos."]
     assert not elements(unknown, "path")
-    assert said(Badge("views", "1")) == []
-
-
-def test_an_own_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason() -> None:
-    own = Logo("#000000", f'<path d="{"M0 0" * 1_000}"/>', "0 0 8 8")
-    assert said(Badge("views", "1", logo=own)) == [
-        "Without your logo: the badge would have more than 4096 bytes."
-    ]
+    large = Logo("#000000", f'<path d="{"M0 0" * 1_000}"/>', "0 0 8 8")
+    too_large = "Without your logo: the badge would have more than 4096 bytes."
+    assert said(unknown._replace(logo=large)) == [too_large]
+    assert said(unknown._replace(logo="")) == []
 
 
 def test_a_logo_is_dark_on_a_light_half() -> None:
