@@ -66,8 +66,8 @@ def _describe(logo: str | Logo, reason: str) -> str:
 
 def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> str:
     drawing = _make_drawing(badge, logo)
-    picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
-    width, height = number(picture.width), picture.height
+    end, height, content = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
+    width = number(end)
     reason = f"<desc>{description}</desc>" if description else ""
     name = ": ".join(filter(None, (drawing.label, drawing.message)))
     if days := badge.spark:
@@ -76,7 +76,7 @@ def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> s
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{reason}{picture.content}</svg>"
+        f"<title>{name}</title>{reason}{content}</svg>"
     )
 
 

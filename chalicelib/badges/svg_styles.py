@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from chalicelib.badges import colors, text_width
 from chalicelib.badges.logos import VISIBLE, Logo
@@ -40,6 +40,10 @@ TEXT_ON_DARK, SHADOW_ON_DARK = "#fff", "#010101"
 TEXT_ON_LIGHT, SHADOW_ON_LIGHT = "#333", "#ccc"
 
 
+Picture: TypeAlias = "tuple[float, int, str]"
+"""The width and the height of a drawn badge in pixels, and its content."""
+
+
 class Drawing(NamedTuple):
     """The input of a style: texts that XML allows, and colours as `#rrggbb`."""
 
@@ -63,20 +67,14 @@ class Drawing(NamedTuple):
         return measure_spark(self.spark) + SPARK_GAP if self.spark else 0
 
 
-class Text(NamedTuple):
-    """A text and its length."""
+class Line(NamedTuple):
+    """A text and its length, the middle of its baseline, and its background."""
 
     content: str
     length: float
-
-
-class Line(NamedTuple):
-    """A text, the middle of its baseline, and its background."""
-
-    text: Text
-    x: float
-    y: float
-    background: str
+    x: float = 0
+    y: float = 0
+    background: str = ""
 
 
 class Measures(NamedTuple):
@@ -102,14 +100,6 @@ class BadgeLayout(NamedTuple):
     end: float
     label: Line
     message: Line
-
-
-class Picture(NamedTuple):
-    """A drawn badge and its size in pixels."""
-
-    width: float
-    height: int
-    content: str
 
 
 NORMAL = Measures(height=20, baseline=14, padding=5, logo_x=5, logo_alone=18, inwards=1)
@@ -146,7 +136,7 @@ def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int)
         f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
         f"{draw_spark(drawing, halves.end - measures.padding, measures.height)}"
     )
-    return Picture(halves.end, measures.height, content)
+    return halves.end, measures.height, content
 
 
 def flat_square(drawing: Drawing) -> Picture:
@@ -173,7 +163,7 @@ def _draw_square(
         f"{_draw_plain(halves.label)}{message}</g>"
         f"{draw_spark(drawing, halves.end - measures.padding, measures.height)}"
     )
-    return Picture(halves.end, measures.height, content)
+    return halves.end, measures.height, content
 
 
 def social(drawing: Drawing) -> Picture:
@@ -183,17 +173,19 @@ def social(drawing: Drawing) -> Picture:
     beside = LOGO_SIZE + (LOGO_GAP if label.content else 0)
     button = label.length + 10 + (beside if drawing.logo else 0)
     bubble = message.length + 8 + drawing.spark_width if message.content else 0
-    label_line = Line(label, button - 5 - label.length / 2, NORMAL.baseline, SOCIAL_BUTTON)
     middle = button + 6 + (bubble - drawing.spark_width) / 2
-    message_line = Line(message, middle, NORMAL.baseline, SOCIAL_BUBBLE)
+    lines = (
+        label._replace(x=button - 5 - label.length / 2, y=NORMAL.baseline),
+        message._replace(x=middle, y=NORMAL.baseline),
+    )
     content = (
         f"{_draw_button(button, bubble, drawing.key)}"
         f"{draw_logo(drawing, 5, NORMAL.height, SOCIAL_BUTTON)}"
         f'<g {HELVETICA} font-size="11" font-weight="700">'
-        f"{_draw_engraved(label_line)}{_draw_engraved(message_line)}</g>"
+        f"{''.join(map(_draw_engraved, lines))}</g>"
         f"{draw_spark(drawing, button + 1 + bubble, NORMAL.height, SOCIAL_BUBBLE)}"
     )
-    return Picture(button + (7 + bubble if bubble else 1), NORMAL.height, content)
+    return button + (7 + bubble if bubble else 1), NORMAL.height, content
 
 
 STYLES: Mapping[str, Callable[[Drawing], Picture]] = {
@@ -205,15 +197,15 @@ STYLES: Mapping[str, Callable[[Drawing], Picture]] = {
 }
 
 
-def measure_odd(content: str, face: Face) -> Text:
+def measure_odd(content: str, face: Face) -> Line:
     """Measure a text at 11 px. An odd length puts its middle on a pixel, where it is sharpest."""
-    return Text(content, int(text_width.width(content, face, 11)) | 1)
+    return Line(content, int(text_width.width(content, face, 11)) | 1)
 
 
-def measure_spaced(content: str, face: Face) -> Text:
+def measure_spaced(content: str, face: Face) -> Line:
     """Measure a text at 10 px, with letter spacing unless its letters join."""
     letters = 0 if text_width.joins(content) else len(text_width.advances(content, face))
-    return Text(content, int(text_width.width(content, face, 10)) + LETTER_SPACING * letters)
+    return Line(content, int(text_width.width(content, face, 10)) + LETTER_SPACING * letters)
 
 
 def _lay_out_halves(drawing: Drawing, measures: Measures) -> BadgeLayout:
@@ -251,7 +243,7 @@ def _draw_plain(line: Line) -> str:
 
 def _draw_raised(line: Line, key: str) -> str:
     """Draw a text over a blurred and a sharp shadow, both one pixel lower."""
-    if not line.text.content:
+    if not line.content:
         return ""
     shadow = SHADOW_ON_LIGHT if colors.is_light(line.background) else SHADOW_ON_DARK
     blurred = write(line, f' fill-opacity=".8" filter="url(#b{key})"', lower=1)
@@ -265,7 +257,7 @@ def _draw_engraved(line: Line) -> str:
     return edge + write(line, f' fill="{TEXT_ON_LIGHT}"', scaled=True)
 
 
-def lay_out(drawing: Drawing, measures: Measures, label: Text, message: Text) -> BadgeLayout:
+def lay_out(drawing: Drawing, measures: Measures, label: Line, message: Line) -> BadgeLayout:
     """Lay out two halves for texts of these lengths."""
     seam = _find_seam(drawing, measures, label)
     alone = measures.logo_alone if drawing.logo and not seam else 0
@@ -276,12 +268,12 @@ def lay_out(drawing: Drawing, measures: Measures, label: Text, message: Text) ->
     return BadgeLayout(
         seam,
         end,
-        Line(label, left, measures.baseline, drawing.label_color),
-        Line(message, right, measures.baseline, drawing.color),
+        label._replace(x=left, y=measures.baseline, background=drawing.label_color),
+        message._replace(x=right, y=measures.baseline, background=drawing.color),
     )
 
 
-def _find_seam(drawing: Drawing, measures: Measures, label: Text) -> float:
+def _find_seam(drawing: Drawing, measures: Measures, label: Line) -> float:
     """Return the width of the label's half, which may have only a logo."""
     if drawing.label:
         return label.length + 2 * measures.padding + (LOGO_SIZE + LOGO_GAP if drawing.logo else 0)
@@ -305,15 +297,14 @@ def write(line: Line, attributes: str = "", lower: int = 0, *, scaled: bool = Fa
 
     Scaled letters become narrower in a wider font; otherwise only the space between them does.
     """
-    content = line.text.content
-    if not content:
+    if not line.content:
         return ""
     # Space would separate letters that join.
-    if scaled or text_width.joins(content):
+    if scaled or text_width.joins(line.content):
         attributes += ' lengthAdjust="spacingAndGlyphs"'
     place = f'x="{number(line.x)}" y="{number(line.y + lower)}"'
-    length = number(line.text.length)
-    return f'<text {place} textLength="{length}"{attributes}>{escape(content)}</text>'
+    place += f' textLength="{number(line.length)}"{attributes}'
+    return f"<text {place}>{escape(line.content)}</text>"
 
 
 def backgrounds(drawing: Drawing, laid: BadgeLayout, height: int) -> str:
