@@ -92,31 +92,29 @@ def test_a_request_for_a_history_counts_no_view(world: World, path: str, method:
 
 
 A_DAY = "a day like 2026-11-21, from 1970-01-01 on"
-BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
-    ({"days": "0"}, "days: give a whole number from 1 to 9999, not '0'"),
-    ({"days": "10000"}, "days: give a whole number from 1 to 9999, not '10000'"),
-    ({"from": "2026-02-30"}, f"from: give first or {A_DAY}, not '2026-02-30'"),
-    ({"from": "20261121"}, f"from: give first or {A_DAY}, not '20261121'"),
-    ({"from": "1969-12-31"}, f"from: give first or {A_DAY}, not '1969-12-31'"),
-    ({"to": "first"}, f"to: give {A_DAY}, not 'first'"),
-    ({"from": ["first", "first"]}, "from: give one, not 2"),
-    ({"from": "2026-11-01", "days": "3"}, "days: give days or from, not both"),
-    ({"from": "first", "days": "3"}, "days: give days or from, not both"),
-    (
-        {"from": "2026-11-22"},
-        "from: 2026-11-22 is after the last day, 2026-11-21: give an earlier from",
-    ),
-    (
-        {"from": "2026-11-02", "to": "2026-11-01"},
-        "from: 2026-11-02 is after the last day, 2026-11-01: give an earlier from",
-    ),
-]
+WRONG_DAYS = {"days": "0"}, "days: give a whole number from 1 to 9999, not '0'"
 
 
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        *BAD_OPTIONS,
+        WRONG_DAYS,
+        ({"days": "10000"}, "days: give a whole number from 1 to 9999, not '10000'"),
+        ({"from": "2026-02-30"}, f"from: give first or {A_DAY}, not '2026-02-30'"),
+        ({"from": "20261121"}, f"from: give first or {A_DAY}, not '20261121'"),
+        ({"from": "1969-12-31"}, f"from: give first or {A_DAY}, not '1969-12-31'"),
+        ({"to": "first"}, f"to: give {A_DAY}, not 'first'"),
+        ({"from": ["first", "first"]}, "from: give one, not 2"),
+        ({"from": "2026-11-01", "days": "3"}, "days: give days or from, not both"),
+        ({"from": "first", "days": "3"}, "days: give days or from, not both"),
+        (
+            {"from": "2026-11-22"},
+            "from: 2026-11-22 is after the last day, 2026-11-21: give an earlier from",
+        ),
+        (
+            {"from": "2026-11-02", "to": "2026-11-01"},
+            "from: 2026-11-02 is after the last day, 2026-11-01: give an earlier from",
+        ),
         (
             {"by": "hour", "days": "32"},
             "days: with by=hour give a whole number from 1 to 31, not '32'",
@@ -135,7 +133,7 @@ def test_a_malformed_option_is_refused_with_the_fix(
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        BAD_OPTIONS[0],
+        WRONG_DAYS,
         ({"width": "199"}, "width: give a whole number from 200 to 1200, not '199'"),
         ({"width": "1201"}, "width: give a whole number from 200 to 1200, not '1201'"),
         ({"height": "79"}, "height: give a whole number from 80 to 400, not '79'"),
