@@ -207,7 +207,6 @@ class Described:
         return {str(status): responses[status] for status in sorted(responses)}
 
     def _usual_refusals(self) -> Iterator[openapi.Refusal | type[errors.ClientError]]:
-        """Yield the errors that follow from the route and the request."""
         route, body = self.route, self.operation.body
         yield openapi.TOO_MANY_REQUESTS
         if not route.draws_failures:

@@ -123,7 +123,6 @@ SOCIAL_SHINE = (
 
 
 def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int) -> Picture:
-    """Draw a rounded badge with a shine."""
     halves, key = _lay_out_halves(drawing, measures), drawing.key
     size = f'width="{number(halves.end)}" height="{measures.height}"'
     content = (

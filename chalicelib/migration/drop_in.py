@@ -89,7 +89,6 @@ def _style(value: str) -> str | None:
 
 
 def _if_true(meaning: str) -> Translation:
-    """Return a translation of a switch."""
     return lambda given: meaning if given.lower() in {"1", "true"} else None
 
 
@@ -210,7 +209,6 @@ def _fail(failure: Exception, request: Request) -> Response:
 
 
 def _ours(request: Request) -> Request:
-    """Return a request for our path of its form."""
     form = "" if request.path.endswith(".json") else IMAGE
     return request._replace(path=f"{routes.PATH}{form}")
 

@@ -270,7 +270,6 @@ def begin_life(
 
 
 def _read_newest(table: Table, badge_id: str) -> Milliseconds:
-    """Return the time of the newest view under an id, or 0."""
     page = table.query(
         keys.partition(badge_id),
         first=keys.VIEW,

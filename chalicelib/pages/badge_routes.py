@@ -143,7 +143,6 @@ def _to_json(
 
 
 def _read(period: Period, resources: ViewResources, badge_id: str) -> BadgeNumbers | None:
-    """Read the numbers of a badge; return None if that fails."""
     try:
         return periods.read(resources.table, badge_id, period, resources.view_clock())
     except StorageError:

@@ -252,7 +252,6 @@ documents = st.tuples(written, st.lists(nodes, max_size=4)).map(
 
 
 def check_drawn(given_url: str, style: str) -> bool:
-    """Check a badge with a logo; return whether the logo is accepted."""
     try:
         logo = own_logo.parse(given_url)
     except ValueError as refused:

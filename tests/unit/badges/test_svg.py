@@ -49,7 +49,6 @@ def size(badge: Badge) -> tuple[float, int]:
 
 
 def texts(badge: Badge) -> list[str]:
-    """Return the texts without shadows."""
     root = parse(draw(badge))
     shadows = [*root.findall(f".//{SVG}g[@aria-hidden]//"), *root.findall(".//*[@aria-hidden]")]
     written = root.findall(f".//{SVG}text")
@@ -247,7 +246,6 @@ def anonymous(drawn: str) -> str:
 
 
 def said(badge: Badge) -> list[str | None]:
-    """Return the descriptions of a badge."""
     return [one.text for one in elements(badge, "desc")]
 
 

@@ -64,7 +64,6 @@ def attributes(element: ET.Element, *names: str) -> list[float]:
 
 
 def bars(drawn: str) -> list[list[float]]:
-    """Return x, y, width and height of each bar."""
     return [attributes(bar, "x", "y", "width", "height") for bar in parse(drawn).iter(f"{SVG}rect")]
 
 
@@ -76,7 +75,6 @@ def line(drawn: str) -> list[list[float]]:
 
 
 def edges(text: ET.Element, size: int) -> tuple[float, float]:
-    """Return bounds for the left and right end of a text."""
     x = float(text.attrib["x"])
     wide = width("".join(text.itertext()), Face.VERDANA, size)
     before = {"end": wide, "middle": wide / 2}.get(text.attrib.get("text-anchor", ""), 0)
@@ -255,7 +253,6 @@ def test_a_picture_is_small(days: int, size: int, wide: int) -> None:
 
 
 def colors(drawn: str) -> list[str]:
-    """Return the colours of texts and bars in the light and in the dark scheme."""
     light, dark = drawn.split("@media (prefers-color-scheme:dark)")
     return re.findall("#[0-9a-f]{6}", light) + re.findall("#[0-9a-f]{6}", dark)
 

@@ -13,12 +13,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from chalicelib.counting import keys
 from chalicelib.history.routes import TOP, TopBadge, TopQuery
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
-from simulation.views import put_summary, put_views
+from simulation.views import put_views
+from tests.unit.history.stored_days import put_days
 from tests.unit.http_requests import Answer, Api
 
 NOW = 1_795_249_800.0
@@ -56,14 +55,10 @@ def drawn(answer: Answer) -> ET.Element:
     return ET.fromstring(answer.text)  # noqa: S314  our own
 
 
-def fill(table: Table) -> None:
-    """2 views yesterday, folded, and one now, live."""
-    put_summary(table, "a/b", today={"day": "2026-11-20", "h09": 2})
+def fill(table: Table, **earlier: int) -> None:
+    days = {day: {"h00": views} for day, views in earlier.items()}
+    put_days(table, {**days, "2026-11-20": {"h09": 2}}, "a/b")
     put_views(table, int(NOW * 1000), badge_id="a/b")
-
-
-def put_day(table: Table, day: str, views: int) -> None:
-    table.write(Put(keys.day("a/b", day).item(views=views, h00=views)))
 
 
 def test_a_history_has_30_days_by_default(world: World) -> None:
@@ -188,8 +183,7 @@ def test_an_error_has_the_size_of_the_chart_unless_that_is_the_error(world: Worl
 
 def test_a_long_history_has_pages_that_next_leads_through(world: World) -> None:
     """Of the 402 days from the first one on, a page has 400."""
-    put_day(world.table, "2025-10-16", 5)
-    fill(world.table)
+    fill(world.table, **{"2025-10-16": 5})
     page = world.history(**{"from": "first", "by": "day"})
     assert (page["since"], page["views"][0]["views"]) == ("2025-10-16", 5)
     assert (page["days"], page["total"], page["next"]) == (400, 5, "2026-11-20")

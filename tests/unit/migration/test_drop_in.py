@@ -19,7 +19,6 @@ from tests.unit.http_requests import Answer, Api
 
 @pytest.fixture
 def api(api: Api) -> Api:
-    """Answer the URLs of all counters."""
     api.set(drop_in=COUNTERS)
     return api
 

@@ -179,7 +179,6 @@ def fill(table: Table, owned: OwnedBadge) -> None:
 
 
 def do(table: Table, secret: str, wanted: dict[str, Any] | None) -> None:
-    """Do a change by a secret, or without one the deletion."""
     owned = finding.authenticate(table, BADGE, secret)
     if wanted is None:
         owning.delete(table, owned)

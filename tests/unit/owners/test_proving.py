@@ -340,7 +340,6 @@ def test_a_badge_that_nobody_owns_is_taken_by_any_name(renamed: World) -> None:
 
 
 def overtake(world: World, act: Callable[[World], object]) -> None:
-    """Let something happen before the next write of an owner."""
     table = world.table
     step = once(lambda: act(World(table, world.host, world.clock)))
     world.table = FaultyTable(

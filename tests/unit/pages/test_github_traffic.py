@@ -34,7 +34,6 @@ DOCUMENTED = json.loads(Path(__file__).with_name("github_traffic.json").read_tex
 
 @pytest.fixture
 def api(api: Api) -> Api:
-    """Give a badge an owner, at noon of 2026-03-14."""
     claim = {"id": BADGE, "digest": digest(SECRET)}
     assert api.ask("POST", "/api/v1/badges", claim).status == 201
     return api

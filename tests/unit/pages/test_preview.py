@@ -39,7 +39,6 @@ def chunks_of(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def line(rows: list[bytes], x: int) -> list[int]:
-    """Return the rows that the line covers wholly in a column."""
     return [y for y, row in enumerate(rows) if row[x] in FULL]
 
 

@@ -9,16 +9,15 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
-from chalicelib.counting import keys
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request
 from chalicelib.pages.badge_page import root_url
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
 from simulation.tables import raising
 from simulation.views import put_summary, put_views
+from tests.unit.history.stored_days import put_days
 from tests.unit.html_pages import Page
 from tests.unit.http_requests import Answer, Api
 
@@ -49,13 +48,8 @@ class World(Api):
 
     def fill(self, days: Mapping[str, int], today: str, live: int = 1, **summary: int) -> None:
         """Put finished days, the views of `today`, and live views at the present time."""
-        for day, views in days.items():
-            pk, sk = keys.day("a/b", day)
-            self.table.write(Put({"PK": pk, "SK": sk, "views": views, "h07": views, "reset": 0}))
-        count = sum(days.values()) + 2
-        put_summary(
-            self.table, "a/b", count=count, today={"day": today, "h09": 2}, version=9, **summary
-        )
+        hours = {day: {"h07": views} for day, views in days.items()}
+        put_days(self.table, {**hours, today: {"h09": 2}}, "a/b", version=9, **summary)
         put_views(self.table, *[int(self.clock() * 1000)] * live, badge_id="a/b")
 
 

@@ -128,7 +128,6 @@ def list_ids(api: Api) -> None:
 
 
 def lose(api: Api) -> None:
-    """Let neither the queue nor the table take a view."""
     api.queue.failure = FAILURE
     api.table.before_put = raising(FAILURE)
 
