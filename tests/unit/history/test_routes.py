@@ -153,15 +153,6 @@ def test_a_chart_shows_the_error_in_its_query(
     assert world.title(**({"id": "a/b"} | query)) == says
 
 
-def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> None:
-    fill(world.table)
-    world.set(ids=("owner/*",))
-    answer = world.get(JSON, id="a/b")
-    assert answer.refusal == (403, "not_counted")
-    assert world.title(id="a/b") == answer.says
-    assert world.get(JSON, id="owner/name").status == 200
-
-
 def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
     fill(world.table)
     answer = world.get(CHART, id="a/b", days="7", width="200", height="80", color="DD4343")

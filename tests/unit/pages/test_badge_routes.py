@@ -158,19 +158,6 @@ def test_a_view_of_a_known_id_is_never_refused(api: Api, known: Callable[[Table]
 
 
 @pytest.mark.parametrize("path", [JSON, OLD, SVG])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_id_that_the_operator_does_not_count_has_a_badge_that_says_so(
-    api: Api, path: str, method: str
-) -> None:
-    """Its count is not read, so a badge that was counted before shows nothing either."""
-    api.set(ids=("owner/*",))
-    api.table.before_read = raising(AssertionError())
-    said = "this id is not counted here: the operator must add it to IDS"
-    assert said in ask(api, method=method, path=path).text
-    assert api.views == []
-
-
-@pytest.mark.parametrize("path", [JSON, OLD, SVG])
 def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(api: Api, path: str) -> None:
     said = "unknown option 'colour': did you mean color"
     assert said in ask(api, "&colour=red", path=path).text

@@ -240,10 +240,6 @@ def test_the_lines_name_the_public_url(world: World, host: str, public_url: str,
 def test_errors_have_the_usual_form(world: World, route: str) -> None:
     assert world.show("", route).says == "the id is empty: give one like owner/name"
     assert world.show("a\nb", route).refusal == (400, "bad_request")
-    world.set(ids=("owner/*",))
-    assert world.show("a/b", route).refusal == (403, "not_counted")
-    assert world.show("owner/name", route).status == 200
-
     world.table.before_read = raising(UnavailableError("throttled"))
     assert world.show("owner/name", route).refusal == (503, "unavailable")
 
