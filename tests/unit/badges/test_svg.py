@@ -222,12 +222,6 @@ def test_ids_are_shared_by_none_but_the_same_badge(one: Badge, other: Badge) -> 
     assert one == other or not first & second
 
 
-@given(st.text(st.characters(), max_size=100), st.integers(0, 100), styles)
-def test_100_characters_of_any_kinds_stay_below_4_kb(text: str, cut: int, style: str) -> None:
-    badge = Badge(text[:cut], text[cut:], "yellow", "white", style)
-    assert len(draw(badge).encode()) <= 4096
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(style: str) -> None:
     short = Badge("views", "1,234", style=style, logo="kubernetes")

@@ -157,13 +157,6 @@ def test_a_view_of_a_known_id_is_never_refused(api: Api, known: Callable[[Table]
 # ---- what a badge shows
 
 
-@pytest.mark.parametrize("path", [JSON, OLD, SVG])
-def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(api: Api, path: str) -> None:
-    said = "unknown option 'colour': did you mean color"
-    assert said in ask(api, "&colour=red", path=path).text
-    assert api.views == []
-
-
 @pytest.mark.parametrize(
     ("query", "label", "message"),
     [

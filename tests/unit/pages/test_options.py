@@ -128,11 +128,6 @@ def test_an_empty_option_counts_as_missing(name: str) -> None:
     assert vars(parse({name: [""]})) == vars(parse({name: []})) == vars(parse({}))
 
 
-def test_only_an_image_is_a_pixel() -> None:
-    with pytest.raises(BadRequestError, match=f"style: {STYLED}, not 'pixel'"):
-        options.Look({"style": [options.PIXEL]})
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("letter", ["\\", "\ud800", "9"])
 @pytest.mark.parametrize("length", [101, 8_000])

@@ -13,9 +13,7 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request
 from chalicelib.pages.badge_page import root_url
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import Clock
-from simulation.tables import raising
 from simulation.views import put_summary, put_views
 from tests.unit.history.stored_days import put_days
 from tests.unit.html_pages import Page
@@ -231,17 +229,6 @@ def test_the_lines_name_the_public_url(world: World, host: str, public_url: str,
     page = world.page(host=host)
     assert page.meta("og:url") == f"{root}s?id=a%2Fb"
     assert page.lines[0].startswith(f"[![views]({root}api/v1/views.svg?id=a%2Fb)](")
-
-
-# ---- errors
-
-
-@pytest.mark.parametrize("route", ["/s", "/s.png"])
-def test_errors_have_the_usual_form(world: World, route: str) -> None:
-    assert world.show("", route).says == "the id is empty: give one like owner/name"
-    assert world.show("a\nb", route).refusal == (400, "bad_request")
-    world.table.before_read = raising(UnavailableError("throttled"))
-    assert world.show("owner/name", route).refusal == (503, "unavailable")
 
 
 # ---- the URL of this server as visitors know it
