@@ -1,4 +1,4 @@
-"""The claim of an id, also repeated and overtaken, and the secret that opens its badge."""
+"""The claim of an id, the secret that opens its badge, and the deletion with its tombstones."""
 
 from __future__ import annotations
 
@@ -11,19 +11,40 @@ from typing import Any
 
 import pytest
 
-from chalicelib.counting import keys
+from chalicelib.counting import badge_count, keys
 from chalicelib.counting.milestones import Milestone
 from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, finding
-from chalicelib.owners.finding import TRIES, NotClaimedError, TakenError, WrongSecretError
+from chalicelib.owners.finding import (
+    TRIES,
+    NotClaimedError,
+    OwnedBadge,
+    TakenError,
+    WrongSecretError,
+)
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
 from simulation.clocks import NOON
+from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import BADGE, fold, shown, view
+from simulation.views import (
+    AT_NOON,
+    BADGE,
+    DAY,
+    WINDOWS,
+    days,
+    fold,
+    put_summary,
+    put_views,
+    shown,
+    store,
+    summary,
+    view,
+)
 from tests.unit.owners import owning
+from tests.unit.owners.test_changing import CHANGES
 
 WEEK = claiming.CLAIM_SECONDS
 TAKEN = r"^octocat has an owner, views, a base or GitHub's numbers: "
@@ -202,3 +223,176 @@ def test_digests_are_compared_in_constant_time() -> None:
         calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
         assert "compare_digest" in calls
         assert not [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+
+
+# ---- the deletion
+
+TOMBSTONE = WINDOWS.retention + 7 * DAY
+RENEWED = {"version", "watermark", "reset", "ttl"}
+"""What another request of the same kind sets again."""
+
+
+def state(table: Table, *names: str) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in item.items() if name not in RENEWED}
+        for badge_id in names
+        for item in owning.items(table, badge_id)
+    ]
+
+
+def test_a_deleted_badge_leaves_a_tombstone_for_a_retention_and_a_week(table: Table) -> None:
+    secret = owning.claim(table, base=10)
+    owned = owning.rename(table, finding.authenticate(table, BADGE, secret), "mona")
+    owning.put_day(table, "2026-03-12", views=4)
+    owning.visit(table)
+    fold(table, owning.LATER)
+    assert store(table, view(AT_NOON + 9_000, hot=True), now=owning.LATER) == {}
+    owning.change(table, owned, frozen=True)
+    owning.delete(table, owned, owning.LATER)
+    ended = int(owning.LATER * 1000) + owning.AHEAD
+    for name in (BADGE, "mona"):
+        tombstone = summary(table, name)
+        assert tombstone.pop("version")
+        assert tombstone == {
+            "count": 0,
+            "watermark": ended,
+            "reset": ended,
+            "deleted": tokens.digest(secret),
+            "created": int(NOON),
+            "ttl": ended // 1000 + TOMBSTONE,
+        }
+    assert (days(table), owning.owner(table)) == ({}, {})
+    count = badge_count.read(table, BADGE)
+    assert (count.shown, count.summary.frozen) == (0, False)
+
+
+def test_a_tombstone_ends_only_after_the_days_are_deleted(table: Table) -> None:
+    """Otherwise a new life could have the days of this one."""
+    secret = owning.claim(table)
+    owning.put_day(table, "2026-03-12", views=4)
+    broken = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
+    with pytest.raises(UnavailableError):
+        owning.delete(broken, finding.authenticate(table, BADGE, secret))
+    assert "ttl" not in summary(table)
+    assert list(days(table)) == ["2026-03-12"]
+    owning.delete(table, finding.authenticate(table, BADGE, secret))
+    assert "ttl" in summary(table)
+    assert days(table) == {}
+
+
+def test_a_repeated_deletion_does_not_change_the_new_life(table: Table) -> None:
+    """Views have come, counted or live, before the same request is asked again."""
+    secret = owning.claim(table)
+    owning.delete(table, finding.authenticate(table, BADGE, secret))
+    owning.visit(table, owning.LATER)
+    for now in (owning.LATER, owning.LATER + 5_000):
+        owning.delete(table, finding.authenticate(table, BADGE, secret), now)
+        assert shown(table) == 1
+        fold(table, owning.LATER + 5_000)
+    assert "ttl" not in summary(table)
+
+
+# ---- what comes in between
+
+
+def test_a_new_life_that_begins_while_a_tombstone_is_written_stays(table: Table) -> None:
+    owned = owning.claimed(table)
+
+    def live_again(writes: Sequence[Write]) -> None:
+        if "ttl" in getattr(writes[0], "values", {}):
+            owning.visit(table, owning.LATER)
+            fold(table, owning.LATER + 1_000)
+
+    owning.delete(FaultyTable(table, before_write=live_again), owned)
+    assert ("ttl" in summary(table), shown(table)) == (False, 1)
+
+
+@pytest.mark.parametrize("is_claimed", [False, True])
+def test_of_two_deletions_the_second_finds_it_done_unless_somebody_else_has_the_badge(
+    table: Table, *, is_claimed: bool
+) -> None:
+    owned = owning.claimed(table)
+    raced = owning.deleted_meanwhile(table, owned, is_claimed=is_claimed)
+    if is_claimed:
+        with pytest.raises(WrongSecretError, match="octocat has another owner now"):
+            owning.delete(raced, owned)
+    else:
+        owning.delete(raced, owned)
+    assert shown(table) == 3 * is_claimed
+    assert bool(owning.owner(table)) == is_claimed
+
+
+@pytest.mark.parametrize("step", ["before_write", "before_read"])
+def test_a_badge_that_is_renamed_while_it_is_deleted_is_deleted_by_every_name(
+    table: Table, step: str
+) -> None:
+    """The new name would lead nowhere, and could never be claimed."""
+    owned = owning.claimed(table)
+    owning.delete(owning.renamed_meanwhile(table, owned, step), owned)
+    assert owning.owner(table) == {}
+    assert "ttl" in summary(table)
+    assert "ttl" in summary(table, "mona")
+    owning.claimed(table, "mona")
+
+
+def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
+    table: Table,
+) -> None:
+    owned = owning.rename(table, owning.claimed(table), "mona")
+
+    def dies() -> None:
+        with pytest.raises(UnavailableError):
+            owning.delete(FaultyTable(table, after_write=raising(owning.LOST)), owned)
+
+    owning.delete(FaultyTable(table, before_write=once(dies)), owned)
+    assert "ttl" in summary(table)
+    assert "ttl" in summary(table, "mona")
+
+
+def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: Table) -> None:
+    owned = owning.rename(table, owning.claimed(table), "mona")
+    owning.delete(FaultyTable(table, after_write=once(lambda: owning.claim(table))), owned)
+    assert "ttl" not in summary(table)
+    assert "ttl" in summary(table, "mona")
+
+
+# ---- lost answers
+
+
+def fill(table: Table, owned: OwnedBadge) -> None:
+    """Give a badge a count, a finished day, a live view and another name."""
+    owning.rename(table, owned, "lisa")
+    put_views(table, AT_NOON - DAY * 1000, AT_NOON)
+    put_summary(
+        table, base=2, count=3, today={"day": "2026-03-13", "h12": 3}, watermark=1, version=9
+    )
+    owning.put_day(table, "2026-03-12", views=3)
+
+
+def do(table: Table, secret: str, wanted: dict[str, Any] | None) -> None:
+    owned = finding.authenticate(table, BADGE, secret)
+    if wanted is None:
+        owning.delete(table, owned)
+    else:
+        owning.change(table, owned, **wanted)
+
+
+@pytest.mark.parametrize("wanted", [*CHANGES, None], ids=str)
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_a_request_whose_answer_is_lost_is_done_and_has_the_same_answer_again(
+    table: Table, wanted: dict[str, Any] | None, place: int
+) -> None:
+    """At any of its writes; the same request, asked again by its secret, leaves the same."""
+    secret, twin = tokens.new_token(), MemoryTable()
+    for one in (table, twin):
+        claiming.claim(one, BADGE, 2, NOON, tokens.digest(secret))
+        fill(one, finding.authenticate(one, BADGE, secret))
+    failures: list[Exception | None] = [None] * place + [owning.LOST]
+    try:
+        do(FaultyTable(table, after_write=raising(*failures)), secret, wanted)
+    except UnavailableError:
+        do(table, secret, wanted)
+    do(twin, secret, wanted)
+    names = (BADGE, "lisa", "mona")
+    assert [shown(table, name) for name in names] == [shown(twin, name) for name in names]
+    assert state(table, *names) == state(twin, *names)

@@ -1,23 +1,30 @@
-"""The page of a badge: its numbers, its lines and its link preview. It counts nothing."""
+"""The page of a badge, its link preview and its picture; the builder, its logos and the script."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gzip
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
+from chalicelib.badges.logos import paths
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request
+from chalicelib.pages import preview, service
 from chalicelib.pages.badge_page import root_url
 from chalicelib.settings import Settings
 from simulation.clocks import Clock
+from simulation.resources import GivenResources
 from simulation.views import put_summary, put_views
 from tests.unit.history.stored_days import put_days
 from tests.unit.html_pages import Page
-from tests.unit.http_requests import Answer, Api
+from tests.unit.http_requests import Answer, Api, ask
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z, a Saturday."""
@@ -259,3 +266,119 @@ def test_another_host_is_refused(host: str) -> None:
 def test_a_request_without_a_host_is_for_this_machine() -> None:
     """HTTP/1.0 needs no such header."""
     assert root_of() == "http://localhost/"
+
+
+# ---- the picture of the page
+
+NO_DAYS = [0] * preview.DAYS
+PEAK = [0] * 14 + [80] + [0] * 15
+FULL = {preview.LEVELS - 1, preview.OVER_AREA + preview.LEVELS - 1}
+
+
+def draw(days: Sequence[int]) -> list[bytes]:
+    """Return the rows of a picture: its pixels, each an index of a palette, without a filter.
+
+    Source: W3C, "Portable Network Graphics (PNG) Specification (Third Edition)".
+    """
+    document = preview.draw(days)
+    assert document[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks = dict(chunks_of(document[8:]))
+    assert list(chunks) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+    assert struct.unpack(">IIBBBBB", chunks[b"IHDR"]) == (1200, 630, 8, 3, 0, 0, 0)
+    assert len(chunks[b"PLTE"]) == 2 * preview.LEVELS * len("rgb")
+    lines = zlib.decompress(chunks[b"IDAT"])
+    assert (len(lines), set(lines[::1201])) == (630 * 1201, {0})
+    return [lines[at + 1 : at + 1201] for at in range(0, len(lines), 1201)]
+
+
+def chunks_of(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the kind and the content of each chunk, whose checksum is right."""
+    while rest:
+        end = 8 + struct.unpack(">I", rest[:4])[0]
+        assert struct.unpack(">I", rest[end : end + 4]) == (zlib.crc32(rest[4:end]),)
+        yield rest[4:8], rest[8:end]
+        rest = rest[end + 4 :]
+
+
+def line(rows: list[bytes], x: int) -> list[int]:
+    return [y for y, row in enumerate(rows) if row[x] in FULL]
+
+
+def column_of(day: int) -> int:
+    return preview.LEFT + (preview.RIGHT - preview.LEFT) * day // (preview.DAYS - 1)
+
+
+def test_the_line_goes_from_day_to_day_and_is_as_high_as_its_views() -> None:
+    rows = draw([0, 40, 80, *[20] * 27])
+    for day, share in ((0, 0), (1, 0.5), (2, 1), (20, 0.25)):
+        y = preview.GROUND - (preview.GROUND - preview.TOP) * share
+        assert any(abs(covered - y) <= 2 for covered in line(rows, column_of(day)))
+
+
+def test_a_month_without_views_is_a_flat_line() -> None:
+    rows = draw(NO_DAYS)
+    columns = range(preview.LEFT, preview.RIGHT)
+    assert {tuple(line(rows, x)) for x in columns} == {
+        tuple(range(preview.GROUND - preview.RADIUS, preview.GROUND + preview.RADIUS))
+    }
+
+
+def test_nothing_is_in_the_margin_and_the_line_overshoots_no_day() -> None:
+    rows = draw(PEAK)
+    edge = preview.RADIUS + 1
+    margin = [*rows[: preview.TOP - edge], *rows[preview.GROUND + edge :]]
+    sides = [row[: preview.LEFT - edge] + row[preview.RIGHT + edge :] for row in rows]
+    assert not any(map(any, margin + sides))
+    assert any(rows[preview.TOP])
+
+
+def test_steep_edges_are_smooth_over_the_background_and_the_area() -> None:
+    shades = {shade for row in draw(PEAK) for shade in row}
+    assert len(shades & set(range(preview.LEVELS))) > preview.LEVELS // 2
+    assert len(shades & set(range(preview.OVER_AREA, 2 * preview.LEVELS))) > preview.LEVELS // 2
+
+
+# ---- the builder, its logos, and the script of web pages
+
+
+def test_the_script_of_the_builder_is_small() -> None:
+    (inside,) = re.findall("<script>(.*?)</script>", service.text(has_events=True), re.DOTALL)
+    assert len(gzip.compress(inside.encode())) <= 10 * 1_024
+
+
+def test_every_picture_is_drawn_and_countdowns_are_there_only_with_events() -> None:
+    for has_events in (True, False):
+        text = service.text(has_events=has_events)
+        assert "example:" not in text
+        assert ('for="event"' in text) is has_events
+
+
+def test_the_logos_are_those_that_a_badge_draws() -> None:
+    answer = ask(GivenResources(), "GET", "/logos.json")
+    assert answer.body == paths()
+    assert all(re.fullmatch(r"[Mm][-\w., ]+", path) for path in answer.body.values())
+    assert answer.headers["Cache-Control"] == "public, max-age=86400"
+
+
+# ---- the script of web pages, which `tests/browser` runs
+
+
+def get(**headers: str) -> Answer:
+    return ask(GivenResources(), "GET", "/count.js?v=1", **headers)
+
+
+def test_the_script_is_small_and_cached_for_an_hour() -> None:
+    answer = get()
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/javascript;charset=utf-8"
+    assert answer.headers["Cache-Control"] == "public, max-age=3600"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert len(gzip.compress(answer.response.body)) <= 2_048
+    assert "\n// " not in answer.text
+
+
+def test_a_browser_that_has_the_script_gets_no_body() -> None:
+    tag = get().headers["ETag"]
+    again = get(if_none_match=f'"other", {tag}')
+    assert (again.status, again.text, again.headers["ETag"]) == (304, "", tag)
+    assert get(if_none_match='W/"other"').status == 200
