@@ -96,20 +96,6 @@ def _nonempty(value: str) -> str | None:
     return value.strip() or None
 
 
-def _icon(file: str) -> str:
-    return file.removesuffix(".svg")
-
-
-def of_profile(name: str) -> str:
-    """Return the id of a profile on GitHub, which is a page of the repository `NAME/NAME`."""
-    return f"{name}/{name}"
-
-
-def of_name(name: str) -> str:
-    """Return the id of a counter that has a name alone."""
-    return f"@{name.removeprefix('@')}"
-
-
 def of_page(url: str) -> str:
     """Return the id of a page: its URL without scheme, query and fragment, and slashes at the end.
 
@@ -129,7 +115,8 @@ SHIELDS: Options = {name: (name, _same) for name in options.Look.fields}
 SERVICES: Mapping[str, Service] = {
     "komarev": Service(
         re.compile("/ghpvc/?"),
-        of_profile,
+        # A profile on GitHub is a page of the repository `NAME/NAME`.
+        lambda name: f"{name}/{name}",
         {**SHIELDS, "base": ("base", _same), "abbreviated": ("format", _if_true("short"))},
         parameter="username",
         defaults={"label": "Profile views", "format": "comma"},
@@ -155,7 +142,10 @@ SERVICES: Mapping[str, Service] = {
         defaults={"label": "visitors", "labelColor": "595959", "color": "1283c3"},
     ),
     "moe-counter": Service(
-        re.compile("/(get/)?@(?P<page>[^/]+)"), of_name, {}, defaults={"label": ""}
+        re.compile("/(get/)?@(?P<page>[^/]+)"),
+        lambda name: f"@{name.removeprefix('@')}",
+        {},
+        defaults={"label": ""},
     ),
     "hit-counter": Service(
         re.compile(r"/(?P<peek>no)?count/tag\.svg"),
@@ -171,7 +161,7 @@ SERVICES: Mapping[str, Service] = {
             "title": ("label", _nonempty),
             "title_bg": ("labelColor", _nonempty),
             "count_bg": ("color", _nonempty),
-            "icon": ("logo", _icon),
+            "icon": ("logo", lambda file: file.removesuffix(".svg")),
             "icon_color": ("logoColor", _nonempty),
             "edge_flat": ("style", _if_true("flat-square")),
         },
