@@ -252,6 +252,10 @@ def test_a_span_has_every_requested_day_and_whole_buckets(
         assert by.following(starts[-1]).date() > end or starts[-1] == by.start(now)
 
 
+def november(day: int) -> date:
+    return date(2026, 11, day)
+
+
 @pytest.mark.parametrize(
     ("span", "by", "first", "last", "days"),
     [
@@ -259,39 +263,27 @@ def test_a_span_has_every_requested_day_and_whole_buckets(
         (Span(1), DAY, "2026-11-21", "2026-11-21", 1),
         (Span(1, by=HOUR), HOUR, "2026-11-20T09:00Z", "2026-11-21T08:00Z", 1),
         (Span(31, by=HOUR), HOUR, "2026-10-21T09:00Z", "2026-11-21T08:00Z", 31),
-        (
-            Span(2, last=date(2026, 11, 19), by=HOUR),
-            HOUR,
-            "2026-11-18T00:00Z",
-            "2026-11-19T23:00Z",
-            2,
-        ),
-        (
-            Span(first=date(2026, 11, 20), by=HOUR),
-            HOUR,
-            "2026-11-20T00:00Z",
-            "2026-11-21T08:00Z",
-            2,
-        ),
+        (Span(2, last=november(19), by=HOUR), HOUR, "2026-11-18T00:00Z", "2026-11-19T23:00Z", 2),
+        (Span(first=november(20), by=HOUR), HOUR, "2026-11-20T00:00Z", "2026-11-21T08:00Z", 2),
         (Span(7, by=WEEK), WEEK, "2026-11-09", "2026-11-16", 13),
         (Span(1, last=date(2024, 2, 28), by=MONTH), MONTH, "2024-02", "2024-02", 29),
-        (Span(1, last=date(2026, 11, 4), by=MONTH), MONTH, "2026-11", "2026-11", 21),
+        (Span(1, last=november(4), by=MONTH), MONTH, "2026-11", "2026-11", 21),
         (Span(400), DAY, "2025-10-18", "2026-11-21", 400),
         (Span(401), WEEK, "2025-10-13", "2026-11-16", 405),
         (Span(9_999), MONTH, "1999-07", "2026-11", 10_006),
         (Span(is_whole=True), DAY, "2026-11-02", "2026-11-21", 20),
-        (Span(is_whole=True, last=date(2026, 11, 3)), DAY, "2026-11-02", "2026-11-03", 2),
-        (Span(is_whole=True, last=date(2026, 11, 1)), DAY, "2026-11-01", "2026-11-01", 1),
+        (Span(is_whole=True, last=november(3)), DAY, "2026-11-02", "2026-11-03", 2),
+        (Span(is_whole=True, last=november(1)), DAY, "2026-11-01", "2026-11-01", 1),
     ],
 )
 def test_a_span_begins_and_ends_like_this(
     span: Span, by: Interval, first: str, last: str, days: int
 ) -> None:
-    chosen = span.resolve(NOW, date(2026, 11, 2))
+    chosen = span.resolve(NOW, november(2))
     assert (chosen.by, chosen.days) == (by, days)
     assert (by.label(chosen.starts[0]), by.label(chosen.starts[-1])) == (first, last)
 
 
 def test_a_span_without_days_is_refused() -> None:
     with pytest.raises(BadRequestError, match="2026-11-22 is after the last day, 2026-11-21"):
-        Span(first=date(2026, 11, 22)).resolve(NOW, None)
+        Span(first=november(22)).resolve(NOW, None)
