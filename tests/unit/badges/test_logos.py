@@ -175,18 +175,7 @@ def test_css_names_148_colours() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        "",
-        "#",
-        "4c11",
-        "ggg",
-        "٤٤٤",
-        "4c1\n4c1",
-        'red"/>',
-        "url(#x)",
-        "x" * 1000,
-        "\ud800",
-    ],
+    ["", "#", "4c11", "ggg", "٤٤٤", "4c1\n4c1", 'red"/>', "url(#x)", "x" * 1000, "\ud800"],
 )
 def test_a_malformed_colour_is_refused_with_a_message_for_a_badge(wrong: str) -> None:
     with pytest.raises(
