@@ -135,10 +135,7 @@ def test_a_document_may_lack_a_namespace_and_padding_and_have_spaces_for_plus_si
         ("<path d='M0 0'>", "the SVG is not well-formed at line 1, column"),
         ("&nbsp;", "the SVG is not well-formed at line 1, column"),
         ("<g/>" * MAX_ELEMENTS, "the SVG has more than 200 elements: join its paths"),
-        (
-            "<g>" * MAX_DEPTH + "</g>" * MAX_DEPTH,
-            "the SVG is nested deeper than 16: flatten it",
-        ),
+        ("<g>" * MAX_DEPTH + "</g>" * MAX_DEPTH, "the SVG is nested deeper than 16: flatten it"),
     ],
 )
 def test_a_part_that_is_not_on_the_lists_is_refused(content: str, says: str) -> None:

@@ -133,10 +133,7 @@ def test_a_malformed_option_is_refused_with_the_fix(
         ({"width": "1201"}, "width: give a whole number from 200 to 1200, not '1201'"),
         ({"height": "79"}, "height: give a whole number from 80 to 400, not '79'"),
         ({"height": "401"}, "height: give a whole number from 80 to 400, not '401'"),
-        (
-            {"color": "<blau>"},
-            "color: no colour '<blau>': give a name like green, or hex like 4c1",
-        ),
+        ({"color": "<blau>"}, "color: no colour '<blau>': give a name like green, or hex like 4c1"),
         ({"theme": "grey"}, "theme: give auto, light, dark, not 'grey'"),
         ({"scale": "sqrt"}, "scale: give linear, log, not 'sqrt'"),
         (

@@ -100,11 +100,7 @@ def test_a_proof_that_is_found_gives_the_secret(world: World) -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    [
-        ["", "  {}\t", "other"],
-        ["vu-mi-" + "0" * 64, "{}\r"],
-        ["\udcff\udcfe", "{}"],
-    ],
+    [["", "  {}\t", "other"], ["vu-mi-" + "0" * 64, "{}\r"], ["\udcff\udcfe", "{}"]],
 )
 def test_the_challenge_is_a_line_of_the_file(world: World, lines: list[str]) -> None:
     world.host.lines = [line.format(proof().challenge) for line in lines]

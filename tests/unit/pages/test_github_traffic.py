@@ -303,10 +303,7 @@ def test_the_history_has_the_days_of_its_span_by_every_name(api: Api) -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        (
-            "&with=visitors&days=7",
-            "GitHub's unique visitors a day: at most 2. Known days: 1 of 7.",
-        ),
+        ("&with=visitors&days=7", "GitHub's unique visitors a day: at most 2. Known days: 1 of 7."),
         ("&with=visitors&by=week", "with=visitors: give days, not by=week"),
         ("&with=visitors&height=99", "height: with=visitors needs at least 100"),
         ("&with=clones", "with: give visitors, not 'clones'"),

@@ -19,13 +19,7 @@ from chalicelib.pages.badge_routes import ImageOptions
 OWN_LOGO = (
     "data:image/svg+xml;base64,PHN2ZyB2aWV3Qm94PSIwIDAgMSAxIj48cGF0aCBkPSJNMCAwaDEiLz48L3N2Zz4="
 )
-OFFSETS = [
-    ("02", 2),
-    ("+2", 2),
-    (" 02:00", 2),
-    ("14", 14),
-    ("-12:00", -12),
-]
+OFFSETS = [("02", 2), ("+2", 2), (" 02:00", 2), ("14", 14), ("-12:00", -12)]
 STYLED = "give flat, flat-square, plastic, for-the-badge, social"
 SHOWS = "give total, today, week, month, year, today-total, visitors, clones"
 FITS = 120
