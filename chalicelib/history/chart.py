@@ -29,7 +29,7 @@ WHOLE_MEAN = 10
 HOLLOW = ' fill-opacity=".3" stroke="currentColor"'
 STROKE = 'fill="none" stroke="currentColor" stroke-linecap="round"'
 FONT = f'font-size="{LABEL}" font-family="-apple-system,Segoe UI,Helvetica,Arial,sans-serif"'
-THEMES, SCALES = ("auto", "light", "dark"), chart_axes.SCALES
+THEMES = ("auto", "light", "dark")
 TITLE, BOLD = 13, 15
 """The size of the title, and the size that bounds its width, because it is bold."""
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
@@ -63,12 +63,8 @@ class Look:
     height: int = 150
     color: str = ""
     theme: str = THEMES[0]
-    scale: str = SCALES[0]
+    is_log: bool = False
     has_visitors: bool = False
-
-    @property
-    def is_log(self) -> bool:
-        return self.scale == "log"
 
 
 def draw(history: History, look: Look) -> str:
@@ -176,8 +172,7 @@ def _write_title(history: History, look: Look, plot: Plot) -> str:
     written = write_text(title, 0, TITLE, f' font-size="{TITLE}" font-weight="600"')
     has_current = plot.amount > 1 and history.is_current
     current = f"{history.buckets[-1].views:,} {WORDS[history.by][0]}"
-    notes = [current] if has_current else []
-    note = " \u00b7 ".join([*notes, *(["log scale"] if look.is_log else [])])
+    note = " \u00b7 ".join([current] * has_current + ["log scale"] * look.is_log)
     if note and end - measure(title, BOLD) - measure(note) > 4 * GAP:
         # The shape that the current bucket has in the plot.
         shape = "\u25a1" if plot.has_bars else "\u25cb"

@@ -25,7 +25,6 @@ MIN_SLOT = 4
 MARK = 4
 """The length of a mark on the axis of time."""
 MIDDLE, END = ' text-anchor="middle"', ' text-anchor="end"'
-SCALES = ("linear", "log")
 STEPS = range(2, 9)
 """The numbers of steps of the axis of views."""
 STEP_HEIGHT = 18

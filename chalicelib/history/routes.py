@@ -37,7 +37,7 @@ MAX_DAYS = 9_999
 MAX_LIMIT = 100
 MAX_TOP_DAYS = 366
 """The days and the ids of a list of the most viewed ones."""
-VISITORS = "visitors"
+LOG, VISITORS = "log", "visitors"
 LEAST_HEIGHT = 100
 """The height of a chart that has a legend."""
 IN_PIXELS = "Of the chart, in pixels."
@@ -120,7 +120,7 @@ class LookOptions(Options):
         "auto",
     )
     scale = choice(
-        lambda: chart.SCALES,
+        lambda: ("linear", LOG),
         "`log` shows the logarithm of 1 + views, for one day with far more views than the others.",
         "linear",
     )
@@ -139,7 +139,8 @@ class LookOptions(Options):
         if self.overlay and self.height < LEAST_HEIGHT:
             raise BadRequestError(f"height: with=visitors needs at least {LEAST_HEIGHT}")
         return chart.Look(
-            *(self.width, self.height, self.color, self.theme, self.scale),
+            *(self.width, self.height, self.color, self.theme),
+            is_log=self.scale == LOG,
             has_visitors=bool(self.overlay),
         )
 

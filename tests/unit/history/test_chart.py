@@ -330,7 +330,7 @@ def test_a_finished_history_has_no_current_bar() -> None:
 
 
 def test_a_logarithmic_scale_shows_small_numbers_beside_a_large_one() -> None:
-    drawn = chart.draw(of(1, 1_000_000, 0, 50), Look(scale="log"))
+    drawn = chart.draw(of(1, 1_000_000, 0, 50), Look(is_log=True))
     low, high, middle = (high for *_, high in bars(drawn))
     assert (high, round(low), round(middle)) == (98, 5, 28)
     assert texts(drawn)[1] == "\u25a1 50 today \u00b7 log scale"
