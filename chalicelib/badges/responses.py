@@ -44,19 +44,16 @@ MAX_LOOKS = 256
 PIXEL_IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
-def explain(
-    failure: Exception,
-    unavailable: str = "unavailable: try again",
-    internal: str = "internal error: try again",
-) -> str:
+def explain(failure: Exception, failed: str = "") -> str:
     """Return the text of a badge for an exception that is being handled.
 
-    Log the exception unless it is the caller's.
+    Log the exception unless it is the caller's. `failed` is the text for one that is not.
     """
     if isinstance(failure, ClientError):
         return str(failure)
     telemetry.event(logging.ERROR, "badge_failed")
-    return unavailable if isinstance(failure, StorageError) else internal
+    what = "unavailable" if isinstance(failure, StorageError) else "internal error"
+    return failed or f"{what}: try again"
 
 
 def badge_json(badge: Badge) -> Response:

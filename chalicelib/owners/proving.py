@@ -139,11 +139,8 @@ class Rule:
     template: str
     expression: re.Pattern[str]
 
-    def place(self, badge_id: str) -> Place | None:
-        """Return the place for an id, or None if it does not match."""
-        match = self.expression.fullmatch(badge_id)
-        if match is None:
-            return None
+    def place(self, match: re.Match[str]) -> Place:
+        """Return the place for an id that matches."""
         url = self.template
         for name, value in match.groupdict().items():
             url = url.replace(f"{{{name}}}", value)
@@ -158,7 +155,8 @@ def find_place(badge_id: str, setting: str) -> Place:
     rules = parse_places(setting)
     if not rules:
         raise NotProvableError("proofs are switched off here (PROOFS=off): ask the operator")
-    places = {place for rule in rules if (place := rule.place(badge_id))}
+    matches = ((rule, rule.expression.fullmatch(badge_id)) for rule in rules)
+    places = {rule.place(match) for rule, match in matches if match}
     if len(places) > 1:
         raise NotProvableError(
             f"a proof for {badge_id} could be in {len(places)} places: ask the operator"

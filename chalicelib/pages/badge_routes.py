@@ -182,7 +182,7 @@ def _take(
 
 def draw_failure(failure: Exception) -> Badge:
     """Return the badge of a failure."""
-    return Badge.error(LABEL, explain(failure, unavailable=NOT_COUNTED, internal=NOT_COUNTED))
+    return Badge.error(LABEL, explain(failure, NOT_COUNTED))
 
 
 PATH = "/api/v1/views"
