@@ -137,8 +137,8 @@ def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumb
         return history.read_again(lambda: _read_periods(table, badge_id, period, now))
     count = badge_count.read(table, badge_id)
     read_number = github.read_visitors if period.show is Show.VISITORS else github.read_clones
-    known = read_number(table, count.summary.badge_id)
-    return BadgeNumbers(count, known.number, told=known.day) if known else BadgeNumbers(count)
+    known, newest = read_number(table, count.summary.badge_id)
+    return BadgeNumbers(count, known, told=newest)
 
 
 def _read_periods(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:
