@@ -21,18 +21,12 @@ from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.owners import finding
 from chalicelib.owners.claiming import move_key, replace_owner
 from chalicelib.owners.finding import MAX_NAMES, OwnedBadge
+from chalicelib.storage import writes
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import (
-    MAX_TRANSACTION_WRITES,
-    Check,
-    ConditionFailedError,
-    Delete,
-    Update,
-    Write,
-)
+from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Update, Write
 from chalicelib.ulids import TIMES, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
@@ -292,7 +286,7 @@ def delete_days(table: Table, summary: Summary) -> None:
             keys.partition(summary.badge_id),
             first=keys.DAY,
             last=keys.DAY + hour_of(summary.reset).day,
-            limit=MAX_TRANSACTION_WRITES,
+            limit=writes.MAX_TRANSACTION_WRITES,
             attributes=("PK", "SK", "reset"),
         )
         old = [Delete(key_of(day), earlier) for day in days if number(day, "reset") < summary.reset]
