@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -28,6 +26,8 @@ from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     import html
+    import pathlib
+    import string
 
     from chalicelib.history import history
     from chalicelib.history.history import History
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from chalicelib.pages import preview
     from chalicelib.settings import Settings
 else:
-    html, page = lazy("html"), lazy("chalicelib.http.page")
+    html, pathlib, string = lazy("html"), lazy("pathlib"), lazy("string")
+    page = lazy("chalicelib.http.page")
     history = lazy("chalicelib.history.history")
     preview = lazy("chalicelib.pages.preview")
 
-FILE = Path(__file__).with_name("badge_page.html")
 PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
 SPANS = (7, 30, 90, 365)
 """The days of a chart that the page links to."""
@@ -82,7 +82,7 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
         days,
         is_frozen=count.summary.frozen,
     )
-    headers = {**page.restrictions(page.load(FILE)), **responses.NOT_STORED}
+    headers = {**page.restrictions(template()), **responses.NOT_STORED}
     return Response(200, headers, shown.to_html().encode())
 
 
@@ -104,6 +104,11 @@ def _days_of_year(now: Seconds) -> int:
     return max(today.tm_yday, today.tm_wday + 1) + 1
 
 
+def template() -> str:
+    """Return the template of the page."""
+    return page.load(pathlib.Path(__file__).with_name("badge_page.html"))
+
+
 class BadgePage(NamedTuple):
     """The page of a badge.
 
@@ -119,7 +124,7 @@ class BadgePage(NamedTuple):
     is_frozen: bool = False
 
     def to_html(self) -> str:
-        return Template(page.load(FILE)).substitute(
+        return string.Template(template()).substitute(
             **{name: html.escape(value) for name, value in self._texts().items()},
             days="".join(map(self._link_span, SPANS)),
             note=FROZEN if self.is_frozen else "",
