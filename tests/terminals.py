@@ -1,4 +1,4 @@
-"""Runs the program on a terminal."""
+"""Terminals: one on which the program runs, and a stream that is one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from io import StringIO
 
 
 def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
@@ -23,3 +24,10 @@ def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
     seen = os.read(ours, 10_000).decode()
     os.close(ours)
     return process.returncode, seen
+
+
+class Terminal(StringIO):
+    """A stream that a person reads."""
+
+    def isatty(self) -> bool:
+        return True

@@ -21,8 +21,7 @@ from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable
 from vumi.journals import ArchivedObject
-from vumi.operate.check.items import StoredItem
-from vumi.operate.check.live import PAUSE, PAUSES, LiveCheck
+from vumi.operate.check.items import PAUSE, PAUSES, LiveCheck, StoredItem
 
 NOW = 1_800_000_000.0
 BADGE = keys.partition("a/b")
