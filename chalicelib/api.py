@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from chalicelib.counting.windows import CountingResources
+from chalicelib.counting.view import CountingResources
 from chalicelib.events import routes as events
 from chalicelib.events.routes import EventResources
 from chalicelib.history import routes as history_routes

@@ -19,7 +19,7 @@ from chalicelib.counting import bans, keys
 from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.view import Windows
 from chalicelib.history import history
 from chalicelib.history.history import Interval
 from chalicelib.http.tokens import digest

@@ -32,8 +32,7 @@ from chalicelib.settings import (
 )
 from vumi.folder import default_folder
 from vumi.metrics.access import MetricsAccess
-from vumi.server.client_limits import Rate
-from vumi.server.proxies import TrustedProxies
+from vumi.server.clients import Rate, TrustedProxies
 
 if TYPE_CHECKING:
     import difflib

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.view import Windows
 from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import OWNER, Change, Request, Response

@@ -12,8 +12,7 @@ from chalicelib.badges.options import PIXEL, SPARK_DAYS, STYLES, Badge, CountFor
 from chalicelib.badges.responses import IMAGE, badge_route, explain, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.view import ViewQueue
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, ViewQueue, Windows
 from chalicelib.history import periods
 from chalicelib.history.periods import LABEL, BadgeNumbers, Period, PeriodOptions
 from chalicelib.http import guards, responses

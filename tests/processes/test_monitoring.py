@@ -19,7 +19,7 @@ from simulation.environment import ROOT
 from tests.processes.programs import require, succeed
 from tests.processes.server import Server, running
 from tests.unit.vumi.metrics.reading import parse
-from vumi.metrics.families import CONTENT_TYPE
+from vumi.metrics.counters import CONTENT_TYPE
 
 PROMETHEUS = ROOT / "examples" / "prometheus"
 DASHBOARD = ROOT / "examples" / "grafana" / "vu-mi.json"

@@ -20,7 +20,7 @@ from tests.processes.programs import PATIENCE_SECONDS
 from tests.processes.server import Server, run, running, start
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
-from vumi.storage.read_only import SHM, WAL
+from vumi.storage.file_format import SHM, WAL
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
-from vumi.server.client_limits import ClientLimits, Rate
+from vumi.server.clients import ClientLimits, Rate
 
 
 @dataclass(frozen=True)

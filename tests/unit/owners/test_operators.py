@@ -9,7 +9,7 @@ import pytest
 from chalicelib.counting import badge_count, keys, milestones, storing
 from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
-from chalicelib.counting.windows import Counting
+from chalicelib.counting.view import Counting
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, finding

@@ -19,7 +19,7 @@ from simulation.tables import raising
 from simulation.tokens import store_token
 from simulation.views import put_summary, store
 from tests.unit.http_requests import Answer, Api
-from vumi.server.client_limits import Rate
+from vumi.server.clients import Rate
 
 BADGES = "/api/v1/badges"
 BY_PATH, BY_QUERY = f"{BADGES}/{{}}", f"{BADGES}?id={{}}"

@@ -22,7 +22,7 @@ from simulation.tables import raising
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 from tests.unit.history.stored_days import put_days
 from tests.unit.http_requests import Answer, Api
-from vumi.server.client_limits import Rate
+from vumi.server.clients import Rate
 
 JSON, OLD, SVG = "/api/v1/views", "/v1/api/views", "/api/v1/views.svg"
 CLIENT = "192.0.2.1"

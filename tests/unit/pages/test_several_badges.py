@@ -16,7 +16,7 @@ from simulation.resources import Places
 from simulation.tables import raising
 from simulation.views import AT_NOON, put_summary, put_views, shown
 from tests.unit.http_requests import Answer, Api
-from vumi.server.client_limits import Rate
+from vumi.server.clients import Rate
 
 PAGE, SITE = "me.example/post/", "me.example"
 BOTH = f"?id={PAGE}&id={SITE}"

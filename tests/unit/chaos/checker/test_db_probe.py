@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from chalicelib.counting import keys
-from chalicelib.counting.windows import marker_item
+from chalicelib.counting.view import marker_item
 from chalicelib.ulids import new_ulid
 from chaos.checker import db_probe
 from chaos.checker.db_probe import Look, annotated
