@@ -20,7 +20,7 @@ from chalicelib.api import TABLE, ProcessResources
 from chalicelib.counting import keys, storing
 from chalicelib.counting.summary import read
 from chalicelib.counting.view import Counting, View, Windows
-from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
+from chalicelib.history.history import MAX_DAYS_BY_HOUR
 from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response

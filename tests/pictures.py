@@ -12,12 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from chalicelib.badges import own_logo
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import CountFormat
+from chalicelib.badges.options import Badge, CountFormat
 from chalicelib.badges.svg import draw
 from chalicelib.history import chart
-from chalicelib.history.buckets import Interval
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import Badge
 from chalicelib.events import event as events
 from chalicelib.events import schedule, serializers
 from chalicelib.events.event import Attempt, Status, Target, TargetKind

@@ -17,8 +17,7 @@ from typing import Any
 from chalicelib import VERSION
 from chalicelib.events.event import Event, Status, batches
 from chalicelib.history import chart
-from chalicelib.history.buckets import Interval
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval
 from chalicelib.history.routes import LookOptions
 from chalicelib.http import page, responses
 from chalicelib.http.fields import Field, number
