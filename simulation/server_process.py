@@ -42,12 +42,11 @@ def start(
     program: Sequence[str],
     settings: Mapping[str, str],
     stderr: int | None = subprocess.PIPE,
-    sources: Path = ROOT,
 ) -> Process:
     """Start a program, a module and its arguments, over a folder, without waiting for it."""
     return subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
-        cwd=sources,
+        cwd=ROOT,
         env=environment(folder, settings),
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -6,9 +6,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -17,22 +17,10 @@ import pytest
 from chaos.faults.disk import limit, unlimit
 from simulation.environment import ROOT
 from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server, run, running, start
+from tests.processes.server import run, running, start
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
 from vumi.storage.read_only import SHM, WAL
-
-
-@contextmanager
-def drained(folder: Path, **settings: str) -> Iterator[tuple[Server, list[str]]]:
-    """Run a server; yield it with the lines of its log as they are written."""
-    with running(folder, **settings) as server:
-        lines: list[str] = []
-        stream = server.process.stderr
-        assert stream is not None
-        reader = threading.Thread(target=lambda: lines.extend(stream), daemon=True)
-        reader.start()
-        yield server, lines
 
 
 def empty(path: Path) -> None:
@@ -169,7 +157,7 @@ def limited(folder: Path, size: int, *command: str) -> tuple[int, str, str]:
 
 
 def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(folder: Path) -> None:
-    with drained(folder) as (server, lines):
+    with running(folder) as server:
         limit(server.process.pid, 1_000)
         badge = server.badge("a")
         assert badge["isError"]
@@ -177,8 +165,7 @@ def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(folder
         assert server.peek("a") == 3
         unlimit(server.process.pid)
         server.visit("a", 2)
-        server.stop()
-    assert any("make room on" in line for line in lines)
+        assert "make room on" in server.stop()[2]
     assert run(folder, "check")[0] == 0
 
 
@@ -199,20 +186,12 @@ def test_while_another_program_locks_the_file_all_requests_are_answered_soon(
     Meanwhile another instance starts on another locked file.
     """
     elsewhere = shutil.copytree(stopped, tmp_path / "elsewhere")
-    with drained(folder) as (server, lines):
-        badges: list[dict[str, object]] = []
-        visitors = [
-            threading.Thread(target=lambda: badges.append(server.badge("a"))) for _ in range(12)
-        ]
-        with locked(folder), locked(elsewhere):
+    with running(folder) as server:
+        with locked(folder), locked(elsewhere), ThreadPoolExecutor(12) as visitors:
             begun = time.monotonic()
             starting = start(elsewhere)
-            for visitor in visitors:
-                visitor.start()
-            for visitor in visitors:
-                visitor.join()
+            badges = list(visitors.map(lambda _: server.badge("a"), range(12)))
             assert time.monotonic() - begun < 15
-            assert len(badges) == 12
             assert all("not counted" in str(badge["message"]) for badge in badges)
             assert server.peek("a") == 3
             _, err = starting.communicate(timeout=PATIENCE_SECONDS)
@@ -220,13 +199,12 @@ def test_while_another_program_locks_the_file_all_requests_are_answered_soon(
             assert "database is locked; another program holds it locked; let that end" in err
         server.visit("a", 1)
         assert server.peek("a") == 4
-        server.stop()
-    assert any("another program holds it locked" in line for line in lines)
+        assert "another program holds it locked" in server.stop()[2]
 
 
 def test_a_file_that_breaks_while_it_is_served_becomes_read_only(folder: Path) -> None:
     """The index of expiring items breaks: counts are shown, no view counts, and healthz says so."""
-    with drained(folder) as (server, lines):
+    with running(folder) as server:
         assert server.request("/healthz")[0] == 200
         break_page(folder / FILE, "expiring")
         badge = server.badge("b")  # the first view of a window puts a marker, which expires
@@ -238,8 +216,7 @@ def test_a_file_that_breaks_while_it_is_served_becomes_read_only(folder: Path) -
         server.badge("b")
         after = snapshot(folder)
         assert (after[FILE], after[FILE + WAL]) == (before[FILE], before[FILE + WAL])
-        server.stop()
-    told = [line for line in lines if '"file_corrupt"' in line]
-    assert len(told) == 1
-    assert WAY_BACK.replace('"', '\\"') in told[0]
-    assert sum('"loop_paused"' in line for line in lines) < 20
+        lines = server.log()
+    [told] = [line for line in lines if line["message"] == "file_corrupt"]
+    assert told["fix"] == WAY_BACK
+    assert sum(line["message"] == "loop_paused" for line in lines) < 20
