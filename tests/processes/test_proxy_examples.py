@@ -1,4 +1,4 @@
-"""The example files of nginx and Caddy, as an operator would run them.
+"""The example files of nginx and Caddy, as `vumi init` writes them and an operator would run them.
 
 Only ports, paths of certificates and the upstream are others. curl is the client, by HTTP/2.
 """
@@ -30,8 +30,10 @@ from simulation.server_process import killed
 from tests.processes.programs import PATIENCE_SECONDS, require, succeed
 from tests.processes.server import running, start
 from tests.processes.test_one_machine import visiting
+from vumi.cli.program import main
+from vumi.cli.setup import PORT, SOCKET
 
-SITE = "badges.example.com"
+SITE = "views.example.org"
 NEW_IDS = 3
 """The new ids that one client address may have a minute."""
 CUT_SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: 99\r\n\r\n<svg"
@@ -94,6 +96,13 @@ class Site:
         return badge
 
 
+def written(folder: Path, proxy: str, upstream: str) -> Path:
+    """Write the file of a proxy before a server at a port or at a socket; return its path."""
+    service = ["--systemd"] if upstream.startswith("unix:") else []
+    assert main(["init", *service, proxy, SITE, "--out", str(folder / "setup")]) == 0
+    return folder / "setup" / {"--nginx": "vu-mi.conf", "--caddy": "Caddyfile"}[proxy]
+
+
 def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
     key = folder / "key.pem"
     succeed(
@@ -107,13 +116,14 @@ def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
         "listen 443 ": f"listen 127.0.0.1:{site.port} ",
         f"{certificates}/fullchain.pem": str(site.authority),
         f"{certificates}/privkey.pem": str(key),
-        "server unix:/run/vumi/vumi.sock;": f"server {upstream};",
+        f"server {SOCKET if upstream.startswith('unix:') else PORT};": f"server {upstream};",
     }
-    return proxies.nginx_example(folder, changes)
+    return proxies.nginx_example(folder, changes, written(folder, "--nginx", upstream))
 
 
-def caddy(folder: Path, _: str, site: Site) -> Sequence[str]:
-    return proxies.caddy_example(folder, site.port, site.plain)
+def caddy(folder: Path, upstream: str, site: Site) -> Sequence[str]:
+    example = written(folder, "--caddy", upstream)
+    return proxies.caddy_example(folder, site.port, site.plain, example)
 
 
 COMMANDS = {"nginx": nginx, "caddy": caddy}
@@ -153,7 +163,7 @@ def proxied(name: str, upstream: str, folder: Path) -> Iterator[Site]:
         require(program)
     made = Site(free_port(), free_port(), folder / AUTHORITIES[name])
     command = COMMANDS[name](folder, upstream, made)
-    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
+    variables = {"UPSTREAM": upstream.replace("unix:", "unix/")}
     with proxies.started(command, folder, made.port, variables, made.has_certificate):
         yield made
 
