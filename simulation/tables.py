@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +23,11 @@ Result = TypeVar("Result")
 @contextmanager
 def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
     """Make a real table in its own file."""
-    with TemporaryDirectory(dir=folder) as fresh:
-        database = Database(Path(fresh) / "table.sqlite3")
-        try:
-            yield SqliteTable(database)
-        finally:
-            database.close()
+    with (
+        TemporaryDirectory(dir=folder) as fresh,
+        closing(Database(Path(fresh) / "table.sqlite3")) as database,
+    ):
+        yield SqliteTable(database)
 
 
 class InterceptedTable(ABC):
