@@ -1,11 +1,13 @@
-"""The server and the packages of all tests that leave them as they are."""
+"""The server and the packages that tests share, and copies of the sources."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,46 @@ import pytest
 
 from deploy import bytecode, template
 from deploy.package import package
+from deploy.stage import SETTINGS, Folder, write_names
 from tests import checkers
-from tests.processes.copies import package_after_chalice_deploy
 from tests.processes.server import Server, running
 from tests.processes.translated import Resources, resources_of
+
+OUTPUTS = {
+    **dict.fromkeys(SETTINGS.values(), "of another stack"),
+    "TableStreamArn": "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label",
+}
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy all that `python -m deploy package` reads."""
+    for source in (template.ROOT / "app.py", template.ROOT / "requirements.txt"):
+        shutil.copy(source, folder)
+    for name in ("chalicelib", "vumi", "deploy", "requirements", ".chalice"):
+        shutil.copytree(template.ROOT / name, folder / name)
+
+
+def run_package(
+    folder: Path, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m deploy package` on a copy of the sources."""
+    return subprocess.run(
+        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
+        cwd=folder,
+        env={**os.environ, **(settings or {})},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def package_after_chalice_deploy(folder: Path) -> Path:
+    """Make a package of a copy that has the names of a stack; return its folder."""
+    copy_sources(folder)
+    write_names("dev", OUTPUTS, Folder(folder / ".chalice"))
+    finished = run_package(folder)
+    assert finished.returncode == 0, finished.stderr
+    return folder / "made"
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from deploy import __main__ as deploying
 from deploy import template
 from tests import checkers
-from tests.processes.copies import copy_sources, run_package
+from tests.processes.conftest import copy_sources, run_package
 
 STAGES = ["prod", "dev"]
 MAX_BYTES = 1_100_000
