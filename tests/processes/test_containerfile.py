@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -33,6 +32,20 @@ class Instruction:
 
     name: str
     arguments: str
+
+    def step(self) -> str:
+        """Return the line of a shell that does the same."""
+        match self.name:
+            case "RUN":
+                return self.arguments
+            case "WORKDIR":
+                return f"mkdir {self.arguments} && cd {self.arguments}"
+            case "COPY":
+                *names, target = self.words()
+                folder = target if target.endswith("/") else "."
+                sources = " ".join(f"$ROOT/{name}" for name in names)
+                return f"mkdir -p {folder} && cp -r {sources} {target}"
+        return ""
 
     def words(self) -> list[str]:
         """Return the arguments without options."""
@@ -83,29 +96,8 @@ class Image:
         return IMAGE_PATH.sub(f"{self.root}/", text)
 
     def build(self) -> None:
-        for one in BUILD:
-            match one.name:
-                case "COPY":
-                    self._copy(one)
-                case "RUN":
-                    self._run(one)
-                case "WORKDIR":
-                    Path(self.here(one.arguments)).mkdir()
-
-    def _copy(self, instruction: Instruction) -> None:
-        *names, target = instruction.words()
-        for name in names:
-            source, copy = ROOT / name, self.root / "src" / target
-            if target.endswith("/"):
-                copy.mkdir(exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, copy)
-
-    def _run(self, instruction: Instruction) -> None:
-        command = ("sh", "-ec", self.here(instruction.arguments))
-        succeed(*command, cwd=self.root / "src", env=offline_pip())
+        script = "\n".join(self.here(one.step()) for one in BUILD)
+        succeed("sh", "-exc", script, env={**offline_pip(), "ROOT": str(ROOT)})
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, on a free port of loopback."""
