@@ -29,7 +29,7 @@ from simulation.loopback import serving
 from simulation.server_process import killed
 from tests.processes.programs import PATIENCE_SECONDS, require, succeed
 from tests.processes.server import running, start
-from tests.processes.test_one_machine import visiting
+from tests.processes.test_one_machine import Visitors
 from vumi.cli.program import main
 from vumi.cli.setup import PORT, SOCKET
 
@@ -299,7 +299,7 @@ def test_no_request_fails_and_none_counts_twice_while_the_server_restarts(
     with managing(tmp_path) as start, proxied(name, socket_path, tmp_path) as site:
         trusting, process = ssl.create_default_context(cafile=site.authority), start()
         try:
-            with visiting(partial(visit, site, trusting), CLIENTS) as visitors:
+            with Visitors(partial(visit, site, trusting), CLIENTS) as visitors:
                 for _ in range(RESTARTS):
                     visitors.wait_for(visitors.acknowledged + VIEWS_BETWEEN)
                     process.send_signal(signal.SIGTERM)
