@@ -25,7 +25,7 @@ from tests.browser.conftest import launching
 from tests.browser.operators import Operator
 from tests.browser.visit import Visit
 from tests.pictures import BADGE, FOLDER, put_history
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 

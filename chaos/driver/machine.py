@@ -22,8 +22,7 @@ from chaos.driver.clients import Attacker, Owners, Reader
 from chaos.driver.fault_plan import Fault, Faults
 from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
 from chaos.driver.visitors import Visits
-from chaos.faults.clock import OffsetClock
-from chaos.faults.disk import Disk, small_disk
+from chaos.faults import Disk, OffsetClock, small_disk
 from simulation.attacks import prepare
 from simulation.environment import ROOT
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from chaos.faults.clock import OffsetClock
+from chaos.faults import OffsetClock
 from simulation.server_process import NotStartedError, ServerProcess, request, start
 from vumi.cli.program import main
 

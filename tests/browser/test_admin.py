@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.operators import BURST, EVIL_IDS, NO_NUMBER, Operator, filled
 from tests.browser.visit import Visit
-from tests.processes.server import Server, create_token, running
+from tests.processes.programs import Server, create_token, running
 
 BADGES = 6_000
 USER, OF_A_USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "a user's token"

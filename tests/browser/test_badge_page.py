@@ -7,7 +7,7 @@ from urllib.parse import quote
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visit import DRAWN, Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 HOSTILE = "<script>document.title='run'</script>\"'&${count}" + "long" * 30
 PIXEL = """

@@ -20,7 +20,7 @@ from tests.browser.test_page import tell_github
 from tests.browser.visit import Visit
 from tests.pictures import put_history
 from tests.processes.hosts import Host, hosting
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 
 from simulation.loopback import SilentHandler, serving
 from tests.browser.visit import Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "static-site"

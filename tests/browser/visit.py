@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 Scheme = Literal["light", "dark"]
 AXE = resources.files("axe_playwright_python") / "axe.min.js"

@@ -15,7 +15,7 @@ import pytest
 
 from chalicelib import telemetry
 from deploy import template
-from tests.processes.translated import FUNCTIONS, OFF, Resources, made_with, of_type
+from tests.processes.conftest import FUNCTIONS, OFF, Resources, made_with, of_type
 
 EMITTED = {
     "AWS/SQS": {"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"},

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from simulation.server_process import Process
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import run, running, start
+from tests.processes.programs import PATIENCE_SECONDS, run, running, start
 from tests.processes.test_one_machine import visiting
 from tests.processes.test_the_file_on_one_machine import limited
 from vumi.storage.database import FILE

@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
-from tests.processes.programs import PATIENCE_SECONDS, offline_pip, succeed
-from tests.processes.server import serving
+from tests.processes.programs import PATIENCE_SECONDS, offline_pip, serving, succeed
 
 IMAGE_PATH = re.compile(r"(?<![\w./])/(?=(?:app|data|src|wheels)\b)")
 """The beginning of a path that the Containerfile makes."""

@@ -16,8 +16,15 @@ import pytest
 
 from chalicelib.events import sender
 from tests.processes.hosts import Host, hosting
-from tests.processes.programs import PATIENCE_SECONDS, until
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running, start
+from tests.processes.programs import (
+    PATIENCE_SECONDS,
+    TOKEN,
+    WITH_TOKEN,
+    Server,
+    running,
+    start,
+    until,
+)
 
 EVENTS = "/api/v1/events"
 SECRET = sender.new_secret()

@@ -30,8 +30,7 @@ from chalicelib.http.tokens import digest
 from simulation.environment import ROOT
 from simulation.loopback import Answer, SilentHandler, answering, serving
 from simulation.server_process import request
-from tests.processes.programs import PATIENCE_SECONDS, until
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
+from tests.processes.programs import PATIENCE_SECONDS, TOKEN, WITH_TOKEN, Server, running, until
 
 # ---- the workflow, against a GitHub and vu-mi here
 

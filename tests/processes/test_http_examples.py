@@ -17,7 +17,7 @@ from chalicelib.api import TABLE
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
 from tests import checkers
 from tests.http_calls import HOST, Example, calls, examples
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, create_token, running
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, create_token, running
 
 DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)

@@ -16,8 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from simulation.environment import ROOT
-from tests.processes.programs import require, succeed
-from tests.processes.server import Server, running
+from tests.processes.programs import Server, require, running, succeed
 from tests.unit.vumi.metrics.reading import parse
 from vumi.metrics.families import CONTENT_TYPE
 

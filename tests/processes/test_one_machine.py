@@ -16,8 +16,7 @@ from typing import Self
 import pytest
 
 from simulation.server_process import Process
-from tests.processes.programs import until
-from tests.processes.server import Server, run, running, start
+from tests.processes.programs import Server, run, running, start, until
 from vumi.folder import SECRETS
 from vumi.storage.database import FILE
 

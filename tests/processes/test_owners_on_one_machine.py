@@ -15,7 +15,7 @@ from cryptography import x509
 
 from simulation.authority import Authority
 from tests.processes.hosts import ID, hosting
-from tests.processes.server import Server, running
+from tests.processes.programs import Server, running
 
 BADGES = "/api/v1/badges"
 KEY = "k" * 43

@@ -27,8 +27,7 @@ from simulation import proxies, server_process
 from simulation.environment import ROOT, free_port
 from simulation.loopback import serving
 from simulation.server_process import killed
-from tests.processes.programs import PATIENCE_SECONDS, require, succeed
-from tests.processes.server import running, start
+from tests.processes.programs import PATIENCE_SECONDS, require, running, start, succeed
 from tests.processes.test_one_machine import Visitors
 from vumi.cli.program import main
 from vumi.cli.setup import PORT, SOCKET

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.events.sender import new_secret
-from tests.processes.server import Server, run, running
+from tests.processes.programs import Server, run, running
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi import tokens

@@ -21,7 +21,7 @@ from chalicelib.wallets import archive as archive_module
 from deploy import template
 from deploy.stage import Folder
 from deploy.template import ALL_FEATURES, choose
-from tests.processes.translated import FUNCTIONS, Resources, made_with, of_type, resources_of
+from tests.processes.conftest import FUNCTIONS, Resources, made_with, of_type, resources_of
 from vumi.operate.installations.stack import DELIVERY_SECONDS
 
 # ---- the functions

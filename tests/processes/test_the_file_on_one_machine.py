@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.faults.disk import limit, unlimit
+from chaos.faults import limit, unlimit
 from simulation.environment import ROOT
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import run, running, start
+from tests.processes.programs import PATIENCE_SECONDS, run, running, start
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
 from vumi.storage.read_only import SHM, WAL

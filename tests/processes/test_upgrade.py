@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import ROOT
-from tests.processes.server import run, running
+from tests.processes.programs import run, running
 from vumi.storage.database import FILE
 from vumi.storage.file_format import VERSION
 

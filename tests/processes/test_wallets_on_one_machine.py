@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from chalicelib.storage.items import Item
 from chalicelib.ulids import earliest, new_ulid
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from tests.processes.programs import until
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, running, until
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable

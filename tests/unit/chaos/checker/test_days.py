@@ -9,7 +9,7 @@ import pytest
 from chaos.checker.days import with_spans
 from chaos.checker.history import LAST_DAY, Kind, Operation, Outcome, Span
 from chaos.checker.verdict import Flaw, check
-from chaos.faults.clock import Jump
+from chaos.faults import Jump
 
 DAY_SECONDS = 86_400
 FIRST, SECOND, THIRD = "1970-01-01", "1970-01-02", "1970-01-03"
