@@ -293,9 +293,6 @@ class MachineWorld(World):
     def the_clock_is_set(self) -> None:
         self.now += self.random.choice(self.scenario.jumps)
 
-    def the_process_is_killed(self) -> None:
-        self.restart()
-
     def a_malformed_message_comes(self) -> None:
         self._try(lambda: self.queue.send(self.random.choice(MALFORMED_BODIES)))
 
@@ -374,7 +371,7 @@ class MachineWorld(World):
         visitors_come: 30,
         a_loop_steps: 40,
         the_clock_is_set: 12,
-        the_process_is_killed: 1,
+        restart: 1,
         a_malformed_message_comes: 1,
         dead_letters_are_sent_again: 1,
         the_disk_fills_or_empties: 1,

@@ -106,19 +106,15 @@ class Books:
             assert PostingResult.of(item, entry.posting) == PostingResult(entry), (
                 "an entry has no nonce"
             )
-        assert sum(self.balances.values()) == self.deposited
-        times = Counter(nonce(entry.posting) for entry in self.all_entries)
+        postings = [entry.posting for entry in self.all_entries]
+        deposits = [one.amount for one in postings if one.kind is PostingKind.DEPOSIT]
+        assert sum(self.balances.values()) == sum(deposits)
+        times = Counter(map(nonce, postings))
         assert set(times.values()) <= {1}, "money moved twice under one nonce"
 
     @property
     def all_entries(self) -> set[Entry]:
         return {entry for _, entry in self.entries}
-
-    @property
-    def deposited(self) -> int:
-        """The sum of all deposits."""
-        postings = [entry.posting for entry in self.all_entries]
-        return sum(one.amount for one in postings if one.kind is PostingKind.DEPOSIT)
 
     def check_answers(self, answers: Sequence[PostingResult]) -> None:
         """Check that each posting that was done is in all its journals, a refused one in none."""
@@ -371,13 +367,9 @@ class WalletsWorld:
             reader.read_all(self.table)
         self.check()
         for wallet_id in self.wallet_ids:
-            self._check_journal(wallet_id)
-
-    def _check_journal(self, wallet_id: str) -> None:
-        """Check that the pages of a journal have its wallet's entries, newest first."""
-        reader = Reader(wallet_id)
-        reader.read_all(self.table)
-        assert reader.seen == entries_of(self.table, wallet_id)[::-1]
+            reader = Reader(wallet_id)
+            reader.read_all(self.table)
+            assert reader.seen == entries_of(self.table, wallet_id)[::-1], "newest first"
 
 
 def _places(ids: Sequence[str], item: Item) -> list[int]:

@@ -76,7 +76,7 @@ class Visit:
 
     @property
     def root(self) -> str:
-        return f"http://{self.server.host}:{self.server.port}"
+        return self.server.url.rstrip("/")
 
     def open(self, fragment: str = "") -> Visit:
         """Open the page and wait until the script has run; the pictures may still be loading."""

@@ -99,7 +99,8 @@ def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="session")
 def stack(templates: dict[str, dict[str, Any]]) -> Resources:
     """Return the resources of prod with all features; dev differs by its protection alone."""
-    return resources_of(templates["prod"])
+    resources: Resources = decide(templates["prod"], ALL_FEATURES)["Resources"]
+    return resources
 
 
 @pytest.fixture(scope="session")
@@ -132,11 +133,6 @@ FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()
 Resources: TypeAlias = dict[str, dict[str, Any]]
 OFF = {"Events": "off", "Wallets": "off"}
 """The parameters of a stack of badges alone."""
-
-
-def resources_of(given: dict[str, Any]) -> Resources:
-    resources: Resources = decide(given, ALL_FEATURES)["Resources"]
-    return resources
 
 
 def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:

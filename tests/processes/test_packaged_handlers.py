@@ -7,9 +7,8 @@ import importlib.util
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 import pytest
@@ -41,16 +40,15 @@ handler = getattr(importlib.import_module(module), name)
 imported = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
 if given["event"]:
     handler(given["event"], None)
-print(json.dumps({"imported": imported, "later": sorted(sys.modules)}))
+print(json.dumps([imported, [*sys.modules]]))
 """
 
 
-@dataclass(frozen=True)
-class Ran:
-    """The modules that a handler imported before its event and in all."""
+class Ran(NamedTuple):
+    """The modules that a handler imported before its event, with their files, and in all."""
 
     imported: dict[str, str | None]
-    later: set[str]
+    later: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +85,7 @@ def run(package: Path, handler: str, event: dict[str, Any]) -> Ran:
             "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
         },
     )
-    told = json.loads(printed.splitlines()[-1])
-    return Ran(told["imported"], set(told["later"]))
+    return Ran(*json.loads(printed.splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")
@@ -136,18 +133,18 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
 def test_only_the_archive_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> None:
     """`put_views` makes a client for DynamoDB. The API answers a bad id without one."""
     put_views = ran[f"{CONSUMERS}put_views"].later
-    assert {"chalicelib.aws.json_client", "chalicelib.tls"} <= put_views, "before any request"
+    assert {"chalicelib.aws.json_client", "chalicelib.tls"} <= {*put_views}, "before any request"
     assert {name for name, one in ran.items() if "botocore" in one.later} <= {ARCHIVE}
     for handler in (GET_VIEWS, API, APP):
         assert "chalicelib.aws.json_client" not in ran[handler].later
     outgoing = {f"chalicelib.outgoing.{name}" for name in ("fetching", "http_client", "urls")}
-    assert not outgoing & (ran[GET_VIEWS].later | ran[API].later)
+    assert not outgoing & {*ran[GET_VIEWS].later, *ran[API].later}
     assert not any("boto3" in one.later for one in ran.values())
 
 
 def test_the_function_of_views_imports_no_other_feature(ran: dict[str, Ran]) -> None:
     """Its cold start delays a badge."""
-    imported = ran[GET_VIEWS].later
+    imported = {*ran[GET_VIEWS].later}
     features = {name.split(".")[1] for name in imported if name.startswith("chalicelib.")}
     assert not {"api", "description", "events", "wallets"} & features
     assert not {"chalicelib.owners.claiming", "chalicelib.owners.routes"} & imported
