@@ -21,9 +21,9 @@ image => {
 """
 
 
-def open_page(visit: Visit, badge_id: str, more: str = "") -> Page:
+def open_page(visit: Visit, badge_id: str) -> Page:
     """Open the page of a badge and wait until its pictures are drawn."""
-    visit.page.goto(f"{visit.root}/s?id={quote(badge_id, safe='')}{more}")
+    visit.page.goto(f"{visit.root}/s?id={quote(badge_id, safe='')}")
     for picture in visit.page.locator("img").all():
         visit.page.wait_for_function(DRAWN, arg=picture.element_handle())
     return visit.page

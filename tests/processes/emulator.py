@@ -236,8 +236,8 @@ def items(aws: Emulator, table: str, badge: str = "octocat") -> dict[str, dict[s
     return {item["SK"]["S"]: item for item in scanned if item["PK"]["S"] == f"USER#{badge}"}
 
 
-def views(aws: Emulator, table: str, badge: str = "octocat") -> list[str]:
-    return sorted(key for key in items(aws, table, badge) if key.startswith(keys.VIEW))
+def views(aws: Emulator, table: str) -> list[str]:
+    return sorted(key for key in items(aws, table) if key.startswith(keys.VIEW))
 
 
 def count(aws: Emulator, table: str, badge: str = "octocat") -> int:
