@@ -91,9 +91,12 @@ class StubbedAws:
         return page
 
     def _select(self, request: Mapping[str, Any]) -> Sequence[WireItem]:
-        """Return the items between the sort keys that a Query names."""
-        values = [value["S"] for value in request["ExpressionAttributeValues"].values()]
-        first, last = sorted(one for one in values if not one.startswith(keys.PARTITION))
+        """Return the items between the sort keys that a Query names; there are no bans."""
+        values = {value["S"] for value in request["ExpressionAttributeValues"].values()}
+        between = values - {keys.partition(BADGE_ID)}
+        if between == values:
+            return ()
+        first, last = sorted(between)
         start, end = bisect_left(self._sort_keys, first), bisect_right(self._sort_keys, last)
         items = self._items[start:end]
         return items if request.get("ScanIndexForward", True) else items[::-1]

@@ -67,7 +67,7 @@ def small() -> Small:
 def serving(
     small: Small,
     host: str = "127.0.0.1",
-    drain_seconds: float = PATIENCE,
+    drain_seconds: float = PATIENCE / 2,
     limits: Limits = LIMITS,
 ) -> Iterator[tuple[WebServer, threading.Thread]]:
     server = WebServer(Application(small, Connections(limits)), host, 0, drain_seconds)
