@@ -20,8 +20,8 @@ from chalicelib.counting import keys
 from chalicelib.counting.view import View, ViewMessages
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.storage import FakeQueue
 
 MEMORY_GB, VCPUS = 0.5, 512 / 1769
 """A function has the share of a vCPU that its memory buys (Lambda developer guide)."""

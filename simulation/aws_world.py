@@ -37,7 +37,7 @@ from simulation.faults import Crash
 from simulation.milestones import before_writes
 from simulation.operations import Operation
 from simulation.resources import GivenResources
-from simulation.tables import InterceptedTable
+from simulation.storage import InterceptedTable
 from simulation.world import GET_SECONDS, MIDNIGHT, World
 
 Result = TypeVar("Result")

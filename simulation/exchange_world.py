@@ -31,12 +31,11 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
-from simulation.archives import FakeArchive
 from simulation.aws_table import create_table
 from simulation.clocks import Clock
 from simulation.installation import MemoryInstallation
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.storage import FakeArchive, FakeQueue
 from vumi.operate.admin.installation import Installation
 from vumi.operate.exchange import files
 from vumi.operate.exchange.restoring import Restore, Restored, RestoreOutcome

@@ -12,7 +12,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Message, NotSentError, NotStoredError, Queue, Table
 from chalicelib.storage.writes import Put, Write
 from chalicelib.units import Seconds
-from simulation.tables import InterceptedTable
+from simulation.storage import InterceptedTable
 
 Result = TypeVar("Result")
 

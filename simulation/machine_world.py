@@ -30,7 +30,7 @@ from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import LifeEnd, Moment, Span
 from simulation.standalone import standalone
-from simulation.tables import InterceptedTable
+from simulation.storage import InterceptedTable
 from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.operate.check.check import check_content

@@ -40,10 +40,10 @@ from chalicelib.wallets.wallet import (
     nonce,
 )
 from simulation import aws_events as events
-from simulation.archives import FakeArchive
 from simulation.aws_events import entry_record
 from simulation.faults import Crash, Fault, Faults, FaultyTable, under
 from simulation.resources import GivenResources
+from simulation.storage import FakeArchive
 
 START: Seconds = 1_800_000_000.0
 NOBODY = "7" * 26

@@ -29,9 +29,8 @@ from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.wallets.wallet import wallet
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.storage import FakeQueue, MemoryTable
 from simulation.views import put_summary
 from tests.unit.http_requests import ask
 

@@ -23,8 +23,7 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.storage.writes import ConditionFailedError, Write
 from simulation.aws_table import endpoint_client, moto_client, new_table
-from simulation.memory_table import MemoryTable
-from simulation.tables import sqlite_table
+from simulation.storage import MemoryTable, sqlite_table
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue

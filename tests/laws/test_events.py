@@ -21,7 +21,7 @@ from chalicelib.events.event import Claims, DeliveryResult, Leases
 from simulation.aws_table import moto_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld
 from simulation.faults import Fault
-from simulation.tables import sqlite_table
+from simulation.storage import sqlite_table
 from tests.profile import SHARE_OF_LAWS, cases
 from vumi.workers.events import ProcessClaims
 

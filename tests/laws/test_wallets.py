@@ -25,7 +25,7 @@ from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import MAX_BALANCE, Posting, PostingResult, nonce
 from simulation.aws_table import moto_table
 from simulation.faults import Fault
-from simulation.tables import sqlite_table
+from simulation.storage import sqlite_table
 from simulation.wallets_world import (
     CLOCKS,
     NOBODY,

@@ -27,10 +27,8 @@ from chalicelib.units import Seconds
 from chaos.faults import limit, unlimit
 from simulation import aws_events as events
 from simulation.logs import logging_put_back
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable, raising
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable, raising
 from tests.processes.programs import PATIENCE_SECONDS, Server, running
 from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi.storage.database import FILE

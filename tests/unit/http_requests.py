@@ -16,10 +16,8 @@ from chalicelib.resources import Action
 from chalicelib.storage.items import Item, Key
 from simulation.clocks import Clock
 from simulation.hosts import Host
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable
 from vumi.server.client_limits import ClientLimits, Rate
 
 

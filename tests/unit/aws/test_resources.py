@@ -15,8 +15,8 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import AwsResources, gc_disabled
 from chalicelib.counting.view import ViewMessages
 from chalicelib.settings import SettingsError
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from simulation.storage import MemoryTable
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 

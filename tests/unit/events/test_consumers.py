@@ -22,11 +22,9 @@ from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable
 
 
 @dataclass

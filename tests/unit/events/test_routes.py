@@ -11,7 +11,7 @@ from chalicelib.events import schedule, serializers
 from chalicelib.http import tokens
 from chalicelib.storage.writes import Update
 from simulation.hosts import Names
-from simulation.queues import FakeQueue
+from simulation.storage import FakeQueue
 from simulation.tokens import store_token
 from tests.unit.http_requests import Answer, Api, read_badge
 

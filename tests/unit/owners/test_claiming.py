@@ -21,7 +21,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FaultyTable, once, raising
 from simulation.views import BADGE, fold, shown, view
 from tests.unit.owners.owning import (
     LATER,

@@ -15,8 +15,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FaultyTable, MemoryTable, once, raising
 from simulation.views import (
     AT_NOON,
     BADGE,

@@ -19,7 +19,7 @@ from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
 from simulation.logs import logged_events
 from simulation.resources import Places
-from simulation.tables import raising
+from simulation.storage import raising
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 from tests.unit.http_requests import Answer, Api
 from vumi.server.client_limits import Rate

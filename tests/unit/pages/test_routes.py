@@ -17,7 +17,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
-from simulation.tables import raising
+from simulation.storage import raising
 from simulation.views import put_summary, put_views
 from tests.unit.html_pages import Page
 from tests.unit.http_requests import Answer, Api

@@ -8,8 +8,8 @@ from chalicelib.http import authentication, tokens
 from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Request, Role
 from chalicelib.settings import Settings
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from simulation.storage import MemoryTable
 from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess
 from vumi.server.proxies import TrustedProxies
