@@ -35,10 +35,10 @@ from chalicelib.storage.items import Item, key_of, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from simulation.faults import Crash
-from simulation.hosts import Host
 from simulation.ledger import Ledger, Moment, Span
 from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation
+from simulation.resources import Host
 
 BANNED = 0.15
 """The share of the requests that set or lift a ban."""

@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, TypeVar
 
+from chalicelib.http import tokens
+from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.errors import StorageError, StorageRefusedError
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of
 from chalicelib.storage.ports import MAX_DUE, Message, Table, items_per_read_unit
@@ -30,6 +32,7 @@ from chalicelib.storage.writes import (
 from chalicelib.units import Milliseconds, Seconds
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable, holds, updated
+from vumi.tokens import StoredToken
 
 
 class MemoryTable:
@@ -302,3 +305,9 @@ class FakeArchive:
             for _, body in sorted(self.objects.items())
             for line in gzip.decompress(body).decode().splitlines()
         ]
+
+
+def store_token(table: Table, token: str, user: str = "") -> None:
+    """Store a token of an operator, or of a user."""
+    holder = Caller(Role.USER, user) if user else Caller(Role.OPERATOR)
+    table.write(Put(StoredToken(tokens.digest(token), "a-test", holder, 0).item))

@@ -31,8 +31,7 @@ from chalicelib.http.messages import Caller, Role
 from chalicelib.settings import Settings
 from simulation import aws_events as events
 from simulation.aws_table import create_table
-from simulation.hosts import Host
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Host
 from tests.processes.policies import (
     ARCHIVE,
     DELIVERY_QUEUE,

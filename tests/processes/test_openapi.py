@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from chalicelib.http import tokens
 from chalicelib.lazy import lazy
-from simulation.tokens import store_token
+from simulation.storage import store_token
 from tests.processes.programs import Server, running
 from tests.profile import cases
 from vumi.storage.database import FILE, Database

@@ -15,8 +15,7 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Action
 from chalicelib.storage.items import Item, Key
 from simulation.clocks import Clock
-from simulation.hosts import Host
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Host
 from simulation.storage import FakeQueue, FaultyTable, MemoryTable
 from vumi.server.client_limits import ClientLimits, Rate
 

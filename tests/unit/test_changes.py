@@ -28,8 +28,7 @@ from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.logs import logged_events
 from simulation.resources import GivenResources
-from simulation.storage import FakeQueue, MemoryTable
-from simulation.tokens import store_token
+from simulation.storage import FakeQueue, MemoryTable, store_token
 from tests.unit.http_requests import ask
 from vumi.cli.program import execute
 

@@ -16,8 +16,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from simulation.aws_events import authorizer_event
 from simulation.resources import GivenResources
-from simulation.storage import FaultyTable, MemoryTable
-from simulation.tokens import store_token
+from simulation.storage import FaultyTable, MemoryTable, store_token
 
 TOKEN, BOOTSTRAP, USERS_TOKEN = (name * 6 for name in ("operator", "bootstrap", "users"))
 SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))

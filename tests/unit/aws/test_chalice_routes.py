@@ -21,8 +21,7 @@ from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTab
 from chalicelib.resources import Resources
 from simulation import aws_events as events
 from simulation.resources import GivenResources
-from simulation.storage import MemoryTable
-from simulation.tokens import store_token
+from simulation.storage import MemoryTable, store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 

@@ -36,8 +36,7 @@ from chalicelib.owners.finding import ReachedError
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
-from simulation.hosts import Names
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Names
 from simulation.storage import FakeQueue, FaultyTable, MemoryTable, once
 from simulation.views import AT_NOON, BADGE, WINDOWS, put_summary, put_views, ulid
 from tests.unit import http_requests

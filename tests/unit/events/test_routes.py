@@ -10,9 +10,8 @@ from chalicelib.events import event as events
 from chalicelib.events import schedule, serializers
 from chalicelib.http import tokens
 from chalicelib.storage.writes import Update
-from simulation.hosts import Names
-from simulation.storage import FakeQueue
-from simulation.tokens import store_token
+from simulation.resources import Names
+from simulation.storage import FakeQueue, store_token
 from tests.unit.http_requests import Answer, Api, read_badge
 
 TOKEN = tokens.new_token()

@@ -25,7 +25,7 @@ from chalicelib.events.sender import (
 from chalicelib.outgoing.http_client import HttpClient
 from simulation.authority import Authority
 from simulation.clocks import NOON
-from simulation.hosts import Names
+from simulation.resources import Names
 from tests.unit.outgoing.receivers import LOOPBACK, receiver
 
 SECRET = new_secret()

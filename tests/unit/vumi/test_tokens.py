@@ -14,8 +14,7 @@ from chalicelib.http.errors import ForbiddenError
 from chalicelib.http.messages import Caller, Role
 from simulation.clocks import NOON
 from simulation.resources import GivenResources
-from simulation.storage import MemoryTable
-from simulation.tokens import store_token
+from simulation.storage import MemoryTable, store_token
 from tests.unit.vumi.commands import Vumi
 from vumi.errors import ReportedError
 from vumi.tokens import FIRST, FIRST_FILE, TokenStore, show_first

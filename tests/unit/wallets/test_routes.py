@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.http import tokens
 from chalicelib.wallets.wallet import MAX_BALANCE
-from simulation.tokens import store_token
+from simulation.storage import store_token
 from tests.unit.http_requests import Answer, Api, read_badge
 
 WALLETS = "/api/v1/wallets"
