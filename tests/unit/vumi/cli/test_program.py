@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import subprocess
+import sys
 import time
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -14,7 +18,6 @@ from chalicelib import VERSION
 from chalicelib.storage.errors import UnavailableError
 from simulation.storage import FaultyTable, raising
 from simulation.views import put_summary
-from tests.terminals import run_on_terminal
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import output
 from vumi.cli.options import Invocation
@@ -129,6 +132,23 @@ def test_colours_are_refused_by_the_environment(
     environment: dict[str, str], wanted: object
 ) -> None:
     assert output.wants_color(environment) is wanted
+
+
+def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Run `vumi`, and return its status and what it writes to a pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-m", "vumi", *arguments],
+        env={**os.environ, "TERM": "xterm", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    seen = os.read(ours, 10_000).decode()
+    os.close(ours)
+    return process.returncode, seen
 
 
 def test_a_check_on_a_terminal_has_colours_unless_they_are_refused(tmp_path: Path) -> None:
