@@ -136,7 +136,6 @@ class ExchangeWorld:
         self.clock.now += seconds
 
     def fold(self) -> None:
-        """Fold all badges."""
         windows = Windows.of(self.installation.settings)
         counting = Counting(self.installation.table, windows, self.installation.view_clock)
         for badge_id in sorted(set(self.installation.viewed_ids())):
@@ -159,7 +158,6 @@ class ExchangeWorld:
             self.known.secrets.setdefault(badge_id, secret)
 
     def change(self, badge_id: str, **wanted: object) -> None:
-        """Change a badge as its owner."""
         secret = self.known.secrets.get(badge_id, "no-secret-of-any-badge-at-all")
         self.ask("PATCH", _badge(badge_id), wanted, secret)
         if "rename" in wanted:
@@ -171,11 +169,9 @@ class ExchangeWorld:
         return self.ask("PUT", target, told, self.known.secrets.get(badge_id, "x" * 30))
 
     def delete(self, badge_id: str) -> None:
-        """Delete a badge as its owner."""
         self.ask("DELETE", _badge(badge_id), None, self.known.secrets.get(badge_id, "x" * 30))
 
     def open_wallet(self, user: str) -> None:
-        """Open a wallet."""
         opened = self.ask("POST", "/api/v1/wallets", {"user_id": user})
         if opened.status == 200:
             self.known.wallets[user] = json.loads(opened.body)["id"]
@@ -197,13 +193,11 @@ class ExchangeWorld:
         self.ask("PATCH", f"/api/v1/wallets/{self.known.wallets.get(user, '')}", {"badge": True})
 
     def schedule(self, event_id: str, target: str, seconds: int) -> None:
-        """Schedule an event."""
         to: dict[str, object] = {"log": True} if target == "log" else {"queue": target}
         body = {"id": event_id, "payload": {"n": 1}, "delay": seconds, "target": to}
         self.ask("POST", "/api/v1/events", body)
 
     def cancel(self, event_id: str) -> None:
-        """Cancel an event."""
         self.ask("DELETE", f"/api/v1/events/{event_id}")
 
     def deliver_event(self, event_id: str) -> None:
@@ -250,7 +244,6 @@ class ExchangeWorld:
                 yield f"/api/v1/wallets/{wallet_id}/{part}", TOKEN
 
     def items(self) -> list[Item]:
-        """Return all items."""
         return list(self.installation.items())
 
 

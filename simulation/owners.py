@@ -129,7 +129,6 @@ class Owners:
         self._world.start(run)
 
     def lift_bans(self, table: Table) -> None:
-        """Lift all bans."""
         for one in bans.read_all(table):
             bans.lift(table, one.pattern)
         self._world.resources.bans.forget()

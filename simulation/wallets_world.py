@@ -271,7 +271,6 @@ class WalletsWorld:
 
     @property
     def wallet_ids(self) -> list[str]:
-        """The ids of all wallets."""
         owned = [self.table.get(wallets.owner(user)) for user in sorted(self.users)]
         return [text(item, "wallet") for item in owned if item]
 
@@ -318,7 +317,6 @@ class WalletsWorld:
         return PostingOutcome.DONE
 
     def balance(self, wallet_id: str) -> int:
-        """Return the balance of a wallet."""
         return wallets.read(self.table, wallet_id).balance
 
     def read(self, place: int, *, goes_on: bool) -> None:
