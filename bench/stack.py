@@ -84,11 +84,11 @@ class Stack:
 
     def get(self, badge_id: str = BADGE_ID) -> None:
         """Run a GET."""
-        self.run("get_views", get_views.handler, events.get_views(badge_id), sends=1)
+        self.run("get_views", get_views.handler, events.ask(badge_id), sends=1)
 
     def post(self, badge_ids: Sequence[str]) -> None:
         """Run a POST of a page's ids."""
-        event = events.count_views(badge_ids)
+        event = events.ask(badge_ids, "POST")
         self.run("get_views", get_views.handler, event, len(badge_ids), sends=1)
 
     def deliver(self) -> None:

@@ -20,7 +20,7 @@ from deploy.stage import FUNCTIONS as OF_CHALICE
 from deploy.stage import SETTINGS, Folder, write_names
 from deploy.template import ALL_FEATURES, decide
 from tests import checkers
-from tests.processes.programs import Server, running
+from tests.processes.programs import Server, finish, running
 
 OUTPUTS = {
     **dict.fromkeys(SETTINGS.values(), "of another stack"),
@@ -40,14 +40,8 @@ def run_package(
     folder: Path, settings: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m deploy package` on a copy of the sources."""
-    return subprocess.run(
-        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
-        cwd=folder,
-        env={**os.environ, **(settings or {})},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    command = (sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made")
+    return finish(*command, cwd=folder, env={**os.environ, **(settings or {})})
 
 
 def package_after_chalice_deploy(folder: Path) -> Path:

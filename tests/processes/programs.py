@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPMessage
 from pathlib import Path
 from subprocess import PIPE
@@ -24,6 +25,7 @@ from chalicelib.http import tokens
 from simulation import server_process
 from simulation.environment import ROOT
 from simulation.server_process import NO_HEADERS, NotStartedError, Process, ServerProcess, killed
+from vumi.storage.database import FILE
 
 PATIENCE_SECONDS = 60.0
 """The limit for steps that take two seconds or less on an idle machine."""
@@ -40,16 +42,28 @@ def require(program: str) -> None:
         (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
 
 
-def succeed(
+def finish(
     *command: str | Path,
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
     given: str | None = None,
-) -> str:
-    """Run a program that must succeed; return its standard output."""
-    finished = subprocess.run(  # noqa: S603  words of the tests
-        command, cwd=cwd, env=env, input=given, capture_output=True, text=True, check=False
+) -> subprocess.CompletedProcess[str]:
+    """Run a program until it ends; return its status and its output."""
+    return subprocess.run(  # noqa: S603  words of the tests
+        command,
+        cwd=cwd,
+        env=env,
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=10 * PATIENCE_SECONDS,
     )
+
+
+def succeed(*command: str | Path, **how: Any) -> str:
+    """Run a program as `finish` does, which must succeed; return its standard output."""
+    finished = finish(*command, **how)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
 
@@ -104,6 +118,12 @@ def create_token(folder: Path, name: str, user: str = "") -> str:
     assert status == 0, err
     [token] = re.findall(rf"^Token {re.escape(name)}, shown only once: (\S+)$", out)
     return str(token)
+
+
+def read_row(folder: Path, query: str, *values: str) -> Any:
+    """Return the first row that a query finds in the file of a folder."""
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        return connection.execute(query, values).fetchone()
 
 
 class Server(ServerProcess):

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
-from tests.processes.programs import PATIENCE_SECONDS, offline_pip, serving, succeed
+from tests.processes.programs import finish, offline_pip, serving, succeed
 
 IMAGE_PATH = re.compile(r"(?<![\w./])/(?=(?:app|data|src|wheels)\b)")
 """The beginning of a path that the Containerfile makes."""
@@ -116,10 +115,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 def is_healthy(image: Image, environment: Mapping[str, str]) -> bool:
     command = map(image.here, only("HEALTHCHECK").command())
-    checked = subprocess.run(  # noqa: S603  our own words
-        list(command), env=environment, capture_output=True, check=False, timeout=PATIENCE_SECONDS
-    )
-    return checked.returncode == 0
+    return finish(*command, env=environment).returncode == 0
 
 
 def test_the_steps_make_a_server_that_is_healthy_until_it_stops(image: Image) -> None:

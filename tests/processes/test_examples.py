@@ -30,7 +30,15 @@ from chalicelib.http.tokens import digest
 from simulation.environment import ROOT
 from simulation.loopback import Answer, SilentHandler, answering, serving
 from simulation.server_process import request
-from tests.processes.programs import PATIENCE_SECONDS, TOKEN, WITH_TOKEN, Server, running, until
+from tests.processes.programs import (
+    PATIENCE_SECONDS,
+    TOKEN,
+    WITH_TOKEN,
+    Server,
+    finish,
+    running,
+    until,
+)
 
 # ---- the workflow, against a GitHub and vu-mi here
 
@@ -85,14 +93,8 @@ def run_steps(
             name: re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], value)
             for name, value in {**job["env"], **step["env"], "VUMI": url}.items()
         }
-        done = subprocess.run(  # noqa: S603  the steps of the example
-            ["/bin/bash", "-e", "-c", step["run"]],
-            env=runner | given | {"RUNNER_TEMP": str(folder)},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
+        own = runner | given | {"RUNNER_TEMP": str(folder)}
+        done = finish("/bin/bash", "-e", "-c", step["run"], env=own)
         if done.returncode:
             break
     return done

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import http.client
 import signal
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -16,9 +14,8 @@ from typing import Self
 import pytest
 
 from simulation.server_process import Process
-from tests.processes.programs import Server, run, running, start, until
+from tests.processes.programs import Server, read_row, run, running, start, until
 from vumi.folder import SECRETS
-from vumi.storage.database import FILE
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 
@@ -26,8 +23,7 @@ SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 def folded(folder: Path, badge_id: str) -> int | None:
     """Return the count in the badge's summary in the file."""
     query = "SELECT attributes ->> 'count' FROM items WHERE pk = ? AND sk = 'VIEWS'"
-    with closing(sqlite3.connect(folder / FILE)) as connection:
-        row = connection.execute(query, (f"USER#{badge_id}",)).fetchone()
+    row = read_row(folder, query, f"USER#{badge_id}")
     return row[0] if row else None
 
 
@@ -159,9 +155,7 @@ def _kill_after_more_badges(process: Process, folder: Path, done: int) -> int:
 
 
 def _badges(folder: Path) -> int:
-    with closing(sqlite3.connect(folder / FILE)) as connection:
-        [found] = connection.execute("SELECT count(*) FROM items WHERE sk = 'VIEWS'").fetchone()
-    return int(found)
+    return int(read_row(folder, "SELECT count(*) FROM items WHERE sk = 'VIEWS'")[0])
 
 
 @pytest.mark.parametrize(

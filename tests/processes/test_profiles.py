@@ -14,9 +14,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from simulation.environment import ROOT
 from simulation.loopback import Answer, SilentHandler, answering
-from tests.processes.programs import PATIENCE_SECONDS
+from tests.processes.programs import finish
 
 LATER = "2099-01-01T00:00:00Z"
 ROLE = "arn:aws:iam::123456789012:role/operator"
@@ -82,22 +81,15 @@ def home(tmp_path: Path) -> Path:
 def run(home: Path, aws: Aws, profile: str) -> subprocess.CompletedProcess[str]:
     """Run a command that finds a stack and reads its table, in the environment of a shell."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return subprocess.run(
-        [sys.executable, "-m", "vumi", "token", "list", "--stack", "vu-mi-prod"],
-        cwd=ROOT,
-        env={
-            **others,
-            "HOME": str(home),
-            "AWS_PROFILE": profile,
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": aws.endpoint,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
+    own = {
+        "HOME": str(home),
+        "AWS_PROFILE": profile,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": aws.endpoint,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    command = (sys.executable, "-m", "vumi", "token", "list", "--stack", "vu-mi-prod")
+    return finish(*command, env=others | own)
 
 
 def test_a_command_takes_the_role_of_a_profile_once(aws: Aws, home: Path) -> None:

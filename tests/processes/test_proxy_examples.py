@@ -27,7 +27,7 @@ from simulation import proxies, server_process
 from simulation.environment import ROOT, free_port
 from simulation.loopback import serving
 from simulation.server_process import killed
-from tests.processes.programs import PATIENCE_SECONDS, require, running, start, succeed
+from tests.processes.programs import PATIENCE_SECONDS, finish, require, running, start, succeed
 from tests.processes.test_one_machine import Visitors
 from vumi.cli.program import main
 from vumi.cli.setup import PORT, SOCKET
@@ -60,19 +60,12 @@ class Site:
     ) -> tuple[str, str]:
         """Request a path; return the body, and the version, the status and the new location."""
         scheme = "https" if port is None else "http"
-        command = ["curl", "--silent", "--show-error", "--noproxy", "*", "--http2", *options]
-        finished = subprocess.run(  # noqa: S603  our own words
-            [
-                *command,
-                *("--cacert", self.authority, "--connect-to", f"::127.0.0.1:{port or self.port}"),
-                *("--write-out", "\n%{http_version} %{http_code} %{redirect_url}"),
-                f"{scheme}://{SITE}{path}",
-            ],
-            capture_output=True,
-            text=True,
-            input=body,
-            check=False,
-            timeout=PATIENCE_SECONDS,
+        finished = finish(
+            *("curl", "--silent", "--show-error", "--noproxy", "*", "--http2", *options),
+            *("--cacert", self.authority, "--connect-to", f"::127.0.0.1:{port or self.port}"),
+            *("--write-out", "\n%{http_version} %{http_code} %{redirect_url}"),
+            f"{scheme}://{SITE}{path}",
+            given=body,
         )
         assert finished.returncode in {0, *allowed}, finished.stderr
         body, _, written = finished.stdout.rpartition("\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.events.sender import new_secret
-from tests.processes.programs import Server, run, running
+from tests.processes.programs import Server, run, running, succeed
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi import tokens
@@ -101,9 +101,8 @@ def test_another_user_can_neither_read_the_files_nor_hold_the_lock(
     with running(folder) as server:
         server.badge("a")
         paths = [str(path) for path in folder.iterdir()]
-        command = [sys.executable, "-c", AS_A_STRANGER, str(STRANGER), *paths]
-        said = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-        assert said.stdout == "Permission denied\n" * len(paths)
+        said = succeed(sys.executable, "-c", AS_A_STRANGER, str(STRANGER), *paths)
+        assert said == "Permission denied\n" * len(paths)
         assert len(paths) >= 5
 
 

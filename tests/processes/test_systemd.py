@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from simulation.environment import ROOT
-from tests.processes.programs import offline_pip, require, succeed
+from tests.processes.programs import finish, offline_pip, require, succeed
 
 UNITS = ROOT / "examples" / "systemd"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
@@ -89,12 +89,7 @@ systemctl status vu-mi.service vu-mi-backup.service >&2
 
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     require("systemd-analyze")
-    return subprocess.run(  # noqa: S603  our own words
-        ["systemd-analyze", *arguments],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return finish("systemd-analyze", *arguments)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from chaos.faults import limit, unlimit
-from simulation.environment import ROOT
-from tests.processes.programs import PATIENCE_SECONDS, run, running, start
+from tests.processes.programs import PATIENCE_SECONDS, finish, run, running, start
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
 from vumi.storage.read_only import SHM, WAL
@@ -81,16 +79,9 @@ os.execv(sys.executable, [sys.executable, "-m", "vumi", *sys.argv[1:]])
 
 def run_by(program: str, folder: Path, *arguments: str) -> tuple[int, str, str]:
     """Run a text of Python on a folder; return its exit status and what it printed."""
-    process = subprocess.run(  # noqa: S603  a text of this file
-        [sys.executable, "-B", "-c", program, *arguments],
-        cwd=ROOT,
-        env={"DATA": str(folder), "PORT": "0"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    return process.returncode, process.stdout, process.stderr
+    settings = {"DATA": str(folder), "PORT": "0"}
+    ended = finish(sys.executable, "-B", "-c", program, *arguments, env=settings)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from simulation.environment import ROOT
-from tests.processes.programs import run, running
+from tests.processes.programs import read_row, run, running
 from vumi.storage.database import FILE
 from vumi.storage.file_format import VERSION
 
@@ -31,9 +29,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def version(folder: Path) -> int:
-    with closing(sqlite3.connect(folder / FILE)) as connection:
-        [number] = connection.execute("PRAGMA user_version").fetchone()
-    return int(number)
+    return int(read_row(folder, "PRAGMA user_version")[0])
 
 
 def test_the_server_migrates_an_older_file_and_keeps_a_copy_of_it(

@@ -9,7 +9,6 @@ import gzip
 import http.client
 import json
 import random
-import sqlite3
 import time
 import uuid
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 from chalicelib.storage.items import Item
 from chalicelib.ulids import earliest, new_ulid
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from tests.processes.programs import TOKEN, WITH_TOKEN, Server, running, until
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, read_row, running, until
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -146,9 +145,7 @@ def journal(count: int, age: float) -> list[Item]:
 
 def progress(folder: Path) -> tuple[int, int, int]:
     """Return the entries and the removals that are left, and the number of archived objects."""
-    with closing(sqlite3.connect(folder / FILE)) as connection:
-        entries, removals = connection.execute(LEFT).fetchone()
-    return entries, removals, len(objects(folder))
+    return *read_row(folder, LEFT), len(objects(folder))
 
 
 def objects(folder: Path) -> list[Path]:
