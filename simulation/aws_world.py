@@ -272,11 +272,8 @@ class AwsWorld(World):
                 if bodies[name].view:
                     self.deliver_at(self.now + again, bodies[name].body, bodies[name].view)
 
-    def fold(self, records: Sequence[dict[str, Any]]) -> None:
-        """Deliver a batch of the stream to `fold_views`."""
-        self.start(partial(self._fold, records))
-
     def _fold(self, records: Sequence[dict[str, Any]], _: Operation) -> None:
+        """Deliver a batch of the stream to `fold_views`."""
         failed: set[str] = set()
         try:
             answer = fold_views(events.stream_event(records), None)
@@ -384,7 +381,7 @@ class AwsWorld(World):
             self.random.shuffle(self.stream)
             cut = self.random.choice([1, 1, 2, 5])
             batch, self.stream = self.stream[:cut], self.stream[cut:]
-            self.fold(batch)
+            self.start(partial(self._fold, batch))
 
     goes_on = 0.65
     happenings: ClassVar = {

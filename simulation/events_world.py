@@ -169,15 +169,12 @@ class EventsWorld:
         self.deliveries[name].append(event.attempts[-1].started)
         try:
             self.meanwhile()
-            return self.faults.call(self._answer)
+            return self.faults.call(lambda: self.answers.pop() if self.answers else OK)
         finally:
             self.under_way[name] -= 1
 
     def _read(self, name: str) -> Event:
         return schedule.read(self.table, name)
-
-    def _answer(self) -> DeliveryResult:
-        return self.answers.pop() if self.answers else OK
 
     def note_success(self) -> None:
         """Record the events that have succeeded, which is final."""

@@ -40,12 +40,9 @@ class Faults:
         self._plan: list[Fault] = []
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def plan(self, faults: Sequence[Fault]) -> None:
-        self._plan = list(faults)
-
-    def put_aside(self) -> list[Fault]:
-        """Return the rest of the plan and clear it, so that another process can run first."""
-        rest, self._plan = self._plan, []
+    def plan(self, faults: Sequence[Fault]) -> list[Fault]:
+        """Replace the plan; return the rest of it, which another process may go on with."""
+        rest, self._plan = self._plan, list(faults)
         return rest
 
     def leave(self, number: int) -> int:
@@ -56,9 +53,9 @@ class Faults:
     def call(self, operation: Callable[[], Result]) -> Result:
         fault = self._plan.pop(0) if self._plan else Fault.NONE
         if fault is Fault.MEANWHILE:
-            rest, self._plan = self._plan, []
+            rest = self.plan([])
             self.meanwhile()
-            self._plan = rest
+            self.plan(rest)
         if fault is Fault.THROTTLED:
             raise UnavailableError("throttled")
         if fault is Fault.CRASH_BEFORE:
@@ -127,8 +124,7 @@ class FaultyQueue:
 @contextmanager
 def under(faults: Faults, plan: Sequence[Fault]) -> Iterator[None]:
     """Run a process that may end or fail, if faults are planned."""
-    before = faults.put_aside()
-    faults.plan(plan)
+    before = faults.plan(plan)
     try:
         yield
     except (Crash, StorageError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary
@@ -274,7 +274,7 @@ class MachineWorld(World):
     def _read_versions(self) -> dict[str, int]:
         """Return the versions of all summaries, by partition."""
         version = "json_extract(attributes, '$.version')"
-        return dict(self._rows(f"SELECT pk, {version} FROM items WHERE sk = 'VIEWS'"))  # noqa: S608  a fixed text
+        return dict(self.database.read(f"SELECT pk, {version} FROM items WHERE sk = 'VIEWS'"))  # noqa: S608  a fixed text
 
     def _try(self, do: Callable[[], Result]) -> Result | None:
         """Run a function that may fail or end the process."""
@@ -344,7 +344,7 @@ class MachineWorld(World):
         while self.scheduler.under_way:
             self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
         self.now = max(self.moment.seconds, self.clock())
-        while self._rows("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
+        while self.database.read("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
             self.now += 60
             self.queue.redrive()
             self.put.step()
@@ -362,9 +362,6 @@ class MachineWorld(World):
                 f"{badge_id[:9]} is not folded"
             )
         self.close()
-
-    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.database.read(sql)
 
     goes_on = 0.3
     happenings: ClassVar = {

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, AnyStr, TypeAlias
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
@@ -83,7 +83,7 @@ def run_client(module: str, given: object) -> Any:
 
 
 @contextmanager
-def killed(process: Process) -> Iterator[Process]:
+def killed(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
     """Kill the process at the end of the block."""
     with process:
         try:

@@ -196,7 +196,7 @@ class ArchiveWorld:
 
     def remove(self, item: Item) -> None:
         """Add an entry that was removed from the table to the stream."""
-        self.removed.append((text(item, "PK").removeprefix(wallets.PARTITION), Entry.of(item)))
+        self.removed.append((_wallet_of(item), Entry.of(item)))
 
     def deliver(self, size: int, faults: Sequence[Fault] = ()) -> None:
         """Deliver up to `size` entries to the consumer; entries that fail come again."""

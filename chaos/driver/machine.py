@@ -25,6 +25,7 @@ from chaos.driver.visitors import Visits
 from chaos.faults import Disk, OffsetClock, small_disk
 from simulation.attacks import prepare
 from simulation.environment import ROOT
+from simulation.server_process import killed
 
 BADGES = 40
 OWNED = tuple(f"chaos/owned {number}" for number in range(6))
@@ -102,8 +103,7 @@ class Machine:
         deadline = time.monotonic() + seconds
         path = str(self._folder / VISITS)
         visits = Visits(*target, seconds, CONNECTIONS, SLOW_CONNECTIONS, BADGE_IDS, path)
-        visitors = cleanup.enter_context(visits.start())
-        cleanup.callback(_end, visitors)
+        visitors = cleanup.enter_context(killed(visits.start()))
         self._clock.jump_before_midnight(MIDNIGHT_SECONDS)
         reader = Reader(self._server, self._seed, BADGE_IDS, recorder)
         cleanup.callback(reader.stop)
@@ -165,12 +165,6 @@ class Machine:
         raise TimeoutError(
             f"not at rest after {PATIENCE_SECONDS:.0f} s: {look(folder)}, {count_left(folder)}"
         )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
 
 
 def _find_errors(folder: Path) -> list[str]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -46,16 +44,6 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield emulator
 
 
-@contextmanager
-def chalice_local(aws: Emulator) -> Iterator[str]:
-    """Run `chalice local` on the table and the queues of the stage; give its URL."""
-    url = f"http://127.0.0.1:{free_port()}"
-    options = ("--stage", "dev", "--no-autoreload", "--port", url.rpartition(":")[2])
-    command: list[str | Path] = [BIN / "chalice", "local", *options]
-    with started(command, aws.folder, url, AWS_ENDPOINT_URL=aws.endpoint):
-        yield url
-
-
 def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
     """SAM, which `chalice deploy` does not use, would add one."""
     gateway = aws.client("apigateway")
@@ -65,7 +53,10 @@ def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
 
 
 def test_a_badge_of_chalice_local_counts_by_the_functions_of_its_stage(aws: Emulator) -> None:
-    with chalice_local(aws) as url:
+    url = f"http://127.0.0.1:{free_port()}"
+    options = ("--stage", "dev", "--no-autoreload", "--port", url.rpartition(":")[2])
+    command = (BIN / "chalice", "local", *options)
+    with started(command, aws.folder, url, AWS_ENDPOINT_URL=aws.endpoint):
         badge = f"{url}/api/v1/views?id=local"
         assert aws.ask(badge, "GET")[1]["message"] == "0"
         until(lambda: aws.ask(f"{badge}&peek=1", "GET")[1]["message"] == "1", "the view is put")

@@ -29,7 +29,7 @@ from chalicelib.events.sender import Signer, new_secret
 from chalicelib.http.tokens import digest
 from simulation.environment import ROOT
 from simulation.loopback import Answer, SilentHandler, answering, serving
-from simulation.server_process import request
+from simulation.server_process import killed, request
 from tests.processes.programs import (
     PATIENCE_SECONDS,
     TOKEN,
@@ -162,11 +162,8 @@ def receiving(inbox: Path) -> Iterator[Receiver]:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    with process:
-        try:
-            yield Receiver(process)
-        finally:
-            process.kill()
+    with killed(process):
+        yield Receiver(process)
 
 
 @pytest.fixture(scope="module")

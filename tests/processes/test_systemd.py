@@ -27,8 +27,6 @@ MAX_EXPOSURE = 1.5
 SYSTEM_PYTHON = "/usr/bin/python3"
 """Services can't read a Python in a home."""
 NSPAWN = "systemd-nspawn"
-BOOT_SECONDS = 120.0
-"""The limit for steps that take some seconds on an idle machine."""
 BOOT = """
 mkdir writes root
 mount -t tmpfs tmpfs writes
@@ -155,14 +153,7 @@ def message(line: str) -> str:
 
 def test_the_units_serve_back_up_and_stop_under_systemd(machine: Path) -> None:
     """The backup reads the server's data as the same user, while the server runs or not."""
-    booted = subprocess.run(  # noqa: S603  our own words
-        ["unshare", "--mount", "sh", "-ec", BOOT],  # noqa: S607
-        cwd=machine,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=BOOT_SECONDS,
-    )
+    booted = finish("unshare", "--mount", "sh", "-ec", BOOT, cwd=machine, given="")
     log = machine / "shared" / "log"
     said = log.read_text() if log.exists() else repr(booted.stdout + booted.stderr)
     lines = (machine / "shared" / "output").read_text().splitlines() if log.exists() else []
