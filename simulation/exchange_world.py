@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -132,7 +132,7 @@ class ExchangeWorld:
         self.views.is_holding = False
 
     def wait(self, seconds: Seconds) -> None:
-        """Move the clock, and fold what is due, as its consumer does."""
+        """Move the clock."""
         self.clock.now += seconds
 
     def fold(self) -> None:
@@ -291,15 +291,12 @@ def one_machine(clock: Clock, folder: Path) -> Iterator[FileInstallation]:
     """Make an empty file."""
     given = {"DATA": str(folder), "EVENT_QUEUES": QUEUE}
     settings = StandaloneSettings.from_environment(given)
-    database = Database(folder / FILE)
-    try:
+    with closing(Database(folder / FILE)) as database:
         installation = FileInstallation(database, settings, clock)
         installation.settings = replace(
             installation.settings, api_token_digests=SETTINGS.api_token_digests
         )
         yield installation
-    finally:
-        database.close()
 
 
 class OneThread(StackInstallation):

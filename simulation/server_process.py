@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, AnyStr, TypeAlias
@@ -103,13 +103,10 @@ def request(
 
     Raises `OSError` and `HTTPException`.
     """
-    connection = http.client.HTTPConnection(*address, timeout=ANSWER_SECONDS)
-    try:
+    with closing(http.client.HTTPConnection(*address, timeout=ANSWER_SECONDS)) as connection:
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
-    finally:
-        connection.close()
 
 
 class ServerProcess:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -196,8 +196,5 @@ def _find_unexpected(text: str) -> Iterator[str]:
 
 def run(seed: str, seconds: float, folder: Path, *, mounted: bool = True) -> Survived:
     """Run one machine in a new folder. Raises `DiedError` and `TimeoutError`."""
-    disk = small_disk(folder / DISK, mounted=mounted)
-    try:
+    with closing(small_disk(folder / DISK, mounted=mounted)) as disk:
         return Machine(seed, folder, disk).run(seconds)
-    finally:
-        disk.close()
