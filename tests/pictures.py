@@ -25,7 +25,7 @@ from chalicelib.history.buckets import Interval
 from chalicelib.history.history import Bucket, History
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.items import Item, Value
+from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.wallets.wallet import wallet
@@ -179,7 +179,7 @@ def _counter() -> GivenResources:
         clock=NOW.timestamp,
     )
     put_history(table, BADGE, NOW)
-    _put_wallet(table)
+    table.write(Put(wallet(WALLET).item(user="", balance=128_500_000, public=1)))
     launch = {"at": "2026-11-24T18:00:00Z", "target": {"log": True}, "id": EVENT}
     bearer = f"Bearer {TOKEN}"
     assert ask(resources, "POST", "/api/v1/events", launch, authorization=bearer).status == 201
@@ -221,12 +221,6 @@ def _weight(ago: int, weekday: int) -> int:
     linked = {12: 10, 11: 4, 10: 2}.get(ago, 1)
     busy = 2 if weekday in {6, 7} else 4 + ago * 7 % 3
     return busy * linked * (1 + (HISTORY_DAYS - ago) // 100)
-
-
-def _put_wallet(table: Table) -> None:
-    key = wallet(WALLET)
-    item: Item = {"PK": key.pk, "SK": key.sk, "user": "", "balance": 128_500_000, "public": 1}
-    table.write(Put(item))
 
 
 if __name__ == "__main__":
