@@ -20,15 +20,9 @@ from tests.processes.emulator import (
     BIN,
     CONSUMERS,
     Emulator,
-    count,
-    fold,
-    mapping,
     old_ulid,
-    outputs,
-    put_old_views,
     running,
     started,
-    views,
 )
 from tests.processes.programs import until
 
@@ -64,19 +58,19 @@ def test_a_badge_of_chalice_local_counts_by_the_functions_of_its_stage(aws: Emul
 
 
 def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> None:
-    stack = outputs(aws, STACK)
+    stack = aws.outputs(STACK)
     table = stack["TableName"]
     young = View("octocat", new_ulid(int(time.time() * 1000)))
     for view in (young, View("octocat", old_ulid())):
         aws.client("sqs").send_message(
             QueueUrl=stack["ViewsQueueUrl"], MessageBody=view.to_message()
         )
-    [stored] = until(lambda: views(aws, table), "the young view is put")
+    [stored] = until(lambda: aws.views(table), "the young view is put")
     assert stored == keys.VIEW + young.ulid
-    until(lambda: count(aws, table) == 1, "the old view is counted at once")
-    marker = put_old_views(aws, table, 2)
-    fold(aws, f"{STACK}-fold_views", stack["TableStreamArn"], marker)
-    assert count(aws, table) == 3
+    until(lambda: aws.count(table) == 1, "the old view is counted at once")
+    marker = aws.put_old_views(table, 2)
+    aws.fold(f"{STACK}-fold_views", stack["TableStreamArn"], marker)
+    assert aws.count(table) == 3
 
 
 @pytest.mark.parametrize("function", CONSUMERS)
@@ -85,5 +79,5 @@ def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
 ) -> None:
     options = mapping_options(function)
     assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    deployed = mapping(aws, f"{STACK}-{function}")()
+    deployed = aws.mapping(f"{STACK}-{function}")
     assert {option: deployed.get(option) for option in options} == options
