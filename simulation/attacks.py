@@ -23,11 +23,10 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from chalicelib.http import tokens
-from chalicelib.settings import Settings
 from simulation.environment import ROOT
 from simulation.raw_http import complete, receive
 from simulation.server_process import environment, start_client
-from vumi.operate.exchange.files import LineWriter, header
+from vumi.operate.exchange.files import FORMAT, HEADER, VERSION, LineWriter
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
 """The addresses of attackers, which are not those of visitors."""
@@ -351,7 +350,7 @@ def prepare(folder: Path) -> None:
     badge = {"count": 24_000 * DAYS, "watermark": round(now.timestamp() * 1_000), "today": today}
     file = BytesIO()
     writer = LineWriter(file)
-    writer.write(header("one machine", Settings(), now.timestamp()))
+    writer.write({"type": HEADER, "format": FORMAT, "version": VERSION})
     writer.write({"type": "badge", "id": DEAR, **badge, "version": 1, "created": 1})
     for day in days:
         writer.write({"type": "day", "id": DEAR, "views": 24_000, **day})

@@ -76,7 +76,7 @@ ARCHIVE_SECONDS = 10.0
 class Engine:
     """The file of one machine, the resources of its requests, and the loops that work on it.
 
-    Raises `AlreadyRunningError`, `SettingsError`, `UnsafeFileError` if another user controls the
+    Raises `ReportedError`, `SettingsError`, `UnsafeFileError` if another user controls the
     folder, `OSError` if it can't be made, and a `StorageError` if the file can't be opened.
     """
 
@@ -125,6 +125,7 @@ class Engine:
         """
         warn_of_others(self._folder)
         settings = prepare_secret(self._settings, self._folder)
+        has_events = Feature.EVENTS in settings.features
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
@@ -145,21 +146,16 @@ class Engine:
             resolver_of_threads=socket.getaddrinfo,
             sender=sender_of(settings),
             fetcher_of_threads=fetcher_of(settings),
-            webhooks=self._webhooks(settings),
+            # Without events, nothing would deliver webhooks.
+            webhooks=EventSchedule(lambda: self._milestones, self._clock) if has_events else None,
         )
         self._views = ViewWorker(self.view_queue, self.resources)
         self._loops = [*self._view_loops(), *self._quota_loops()]
-        if Feature.EVENTS in settings.features:
+        if has_events:
             self._loops += self._event_loops()
         if settings.api_token_digests:
             return ""
         return TokenStore(self.table, self._clock).create_first()
-
-    def _webhooks(self, settings: Settings) -> EventSchedule | None:
-        """Return the schedule of webhooks; without events, nothing would deliver them."""
-        if Feature.EVENTS not in settings.features:
-            return None
-        return EventSchedule(lambda: self._milestones, self._clock)
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
@@ -179,7 +175,6 @@ class Engine:
         return count_badges(self.database.read, most)
 
     def _view_loops(self) -> list[Loop]:
-        """Make the loops of views, and of the removals by TTL."""
         in_one_commit = self.database.in_one_commit
         views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
         markers = ChangeDelivery(
@@ -206,7 +201,6 @@ class Engine:
         return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
-        """Count the badges, and yield the loop that counts them again."""
         if self.quota:
             self.quota.step()
             loop = Loop("count_badges", self.quota.step)

@@ -29,10 +29,6 @@ IN_CURRENT_FOLDER = Path("data")
 ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, SECRETS, archive.FOLDER, OVERVIEW)
 
 
-class AlreadyRunningError(ReportedError):
-    """Another process holds the folder."""
-
-
 def default_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder of a user who names none: the same one, wherever the program starts.
 
@@ -99,7 +95,7 @@ def lock_folder(folder: Path) -> IO[str]:
     except BlockingIOError:
         process = lock.read().strip()
         lock.close()
-        raise AlreadyRunningError(
+        raise ReportedError(
             f"vu-mi already runs on {folder}/ (process {process}): stop it, or set DATA to"
             " another folder"
         ) from None

@@ -8,12 +8,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from chalicelib.storage.items import Item, number, text
+from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import to_milliseconds
 from chalicelib.wallets import wallet as wallets
@@ -26,29 +26,6 @@ MALFORMED = f"{PREFIX}/malformed/"
 """The beginning of the names of objects whose records can't be read."""
 
 
-class UnreadableObjectError(ReportedError):
-    """An object of the archive is damaged. The message has its name and the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedEntry:
-    """An entry of one wallet's journal, as the archive has it."""
-
-    wallet_id: str
-    entry: Entry
-
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> ArchivedEntry:
-        """Return the entry of a line. Raises `KeyError`, `TypeError` and `ValueError`."""
-        posting = Posting(fields["nonce"], int(fields["amount"]), fields["to"], fields["from"])
-        at = to_milliseconds(datetime.fromisoformat(fields["at"]).timestamp())
-        return cls(fields["wallet"], Entry(fields["id"], posting, at))
-
-    @property
-    def item(self) -> Item:
-        return self.entry.item(self.wallet_id)
-
-
 @dataclass(frozen=True, slots=True)
 class ArchivedObject:
     """An object with entries of one day."""
@@ -56,25 +33,29 @@ class ArchivedObject:
     name: str
     open: Callable[[], BinaryIO]
 
-    def entries(self, text: str = "") -> Iterator[ArchivedEntry]:
-        """Yield the entries whose lines contain a text. Raises `UnreadableObjectError`."""
+    def entries(self, text: str = "") -> Iterator[tuple[str, Entry]]:
+        """Yield the entries whose lines contain a text, each with the id of its wallet.
+
+        Raises `ReportedError` with the name if the object is damaged.
+        """
         try:
             with closing(self.open()) as body, gzip.open(body, "rt", encoding="utf-8") as lines:
                 for line in lines:
                     if text in line:
-                        yield ArchivedEntry.of(json.loads(line))
+                        yield _read_entry(json.loads(line))
         except (OSError, EOFError, zlib.error, KeyError, TypeError, ValueError) as error:
-            raise UnreadableObjectError(f"{self.name} can't be read: {error}") from error
+            raise ReportedError(f"{self.name} can't be read: {error}") from error
+
+
+def _read_entry(fields: dict[str, Any]) -> tuple[str, Entry]:
+    posting = Posting(fields["nonce"], int(fields["amount"]), fields["to"], fields["from"])
+    at = to_milliseconds(datetime.fromisoformat(fields["at"]).timestamp())
+    return fields["wallet"], Entry(fields["id"], posting, at)
 
 
 def first_name(day: date | None) -> str:
     """Return a text that sorts before all objects of a day and later, or before all objects."""
     return f"{PREFIX}/{day:%Y/%m/%d}" if day else f"{PREFIX}/"
-
-
-def first_day(wallet: Item) -> date:
-    """Return the first day on which a wallet may have had an entry."""
-    return datetime.fromtimestamp(number(wallet, "created") / 1000, UTC).date()
 
 
 def in_folder(folder: Path, since: date | None = None) -> Iterator[ArchivedObject]:

@@ -299,15 +299,10 @@ class GivenSettings:
                 telemetry.event(
                     logging.WARNING, "setting_unknown", name=name, fix=f"did you mean {near}?"
                 )
-        self._warn_of_readers()
-
-    def _warn_of_readers(self) -> None:
-        """Log if the file has secrets, and rights for users who are not in its group."""
-        known = known_settings()
         if not any(known[name].is_secret for name in self.of_file):
             return
         mode = stat.S_IMODE(Path(self.path).stat().st_mode)
-        if mode & stat.S_IRWXO:
+        if mode & stat.S_IRWXO:  # the rights of those who are not in its group
             telemetry.event(
                 logging.WARNING,
                 "settings_file_not_private",

@@ -53,10 +53,8 @@ class StoredToken:
 
     @property
     def item(self) -> Item:
-        key = authentication.key(self.digest)
         return {
-            "PK": key.pk,
-            "SK": key.sk,
+            **authentication.key(self.digest).item(),
             **self.holder.fields,
             "name": self.name,
             "created": self.created,

@@ -14,7 +14,9 @@ from typing import Self
 import pytest
 
 from simulation.server_process import Process
+from simulation.views import AT_NOON, ulid
 from tests.processes.programs import Server, read_row, run, running, start, until
+from tests.unit.vumi.operate.exchange.test_hostile_files import file_of
 from vumi.folder import SECRETS
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
@@ -133,16 +135,20 @@ def test_a_second_instance_on_the_same_data_is_refused_until_the_first_is_killed
 
 
 def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
-    """The import of 5,000 badges is killed 3 times. Afterwards each badge has its count once."""
+    """The import of 5,000 badges is killed 3 times. Afterwards each badge has its views once."""
     with running(tmp_path) as server:
         server.stop()
-    file = tmp_path / "counts.csv"
-    file.write_text("".join(f"b{n},{n + 1}\n" for n in range(5000)))
+    file = tmp_path / "export.jsonl"
+    lines: list[dict[str, object]] = []
+    for n in range(5000):
+        lines.append({"type": "badge", "id": f"b{n}", "count": n, "version": 1})
+        lines.append({"type": "view", "id": f"b{n}", "view": ulid(AT_NOON, n)})
+    file.write_bytes(file_of(*lines))
     done = 0
     for _ in range(3):
         done = _kill_after_more_badges(start(tmp_path, "import", str(file)), tmp_path, done)
     _, out, _ = run(tmp_path, "import", str(file))
-    assert out == f"{5000 - done:,} imported\n{done:,} unchanged\n0 replaced\n0 kept\n"
+    assert out == f"badge: {done:,} here already\nbadge: {5000 - done:,} imported\n"
     with running(tmp_path) as server:
         assert [server.peek(f"b{n}") for n in (0, 1, 2500, 4999)] == [1, 2, 2501, 5000]
 

@@ -62,28 +62,6 @@ def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
     return finding.write_again(owned.badge_id, write) if owned.deleted else owned
 
 
-def report(table: Table, badge_id: str, now: Seconds) -> dict[str, object]:
-    """Return a badge with all that is set. Raises `ReportedError` and `StorageError`.
-
-    `count` is the number that it shows, and `today` and `month` are the views of the current day
-    and month, in UTC. `claimed` and `reset` are times in ISO 8601, or None.
-    """
-    owned = find(table, badge_id)
-    count = badge_count.read(table, owned.badge_id)
-    *_, today = days = history.read(table, owned.badge_id, Span(MONTH_DAYS), now).buckets
-    return {
-        "id": owned.names[-1],
-        "names": sorted({*owned.names}),
-        "count": count.shown,
-        "base": count.summary.base,
-        "today": today.views,
-        "month": sum(day.views for day in days if day.start.month == today.start.month),
-        "frozen": count.summary.frozen,
-        "claimed": to_iso8601(owned.created * 1000) if owned.is_claimed else None,
-        "reset": to_iso8601(count.summary.reset) if count.summary.reset else None,
-    }
-
-
 def _parse_digest(text: str) -> str:
     if text and re.fullmatch(DIGEST, text) is None:
         raise ValueError("give 64 hex digits in lower case")
@@ -102,7 +80,23 @@ some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=
 @on_installation
 def show(installation: Installation, badge_id: str) -> None:
     """Show a badge: its count, its names and all that is set."""
-    print_fields(report(installation.table, badge_id, installation.view_clock()))
+    table, now = installation.table, installation.view_clock()
+    owned = find(table, badge_id)
+    count = badge_count.read(table, owned.badge_id)
+    *_, today = days = history.read(table, owned.badge_id, Span(MONTH_DAYS), now).buckets
+    print_fields(
+        {
+            "id": owned.names[-1],
+            "names": sorted({*owned.names}),
+            "count": count.shown,
+            "base": count.summary.base,
+            "today": today.views,
+            "month": sum(day.views for day in days if day.start.month == today.start.month),
+            "frozen": count.summary.frozen,
+            "claimed": to_iso8601(owned.created * 1000) if owned.is_claimed else None,
+            "reset": to_iso8601(count.summary.reset) if count.summary.reset else None,
+        }
+    )
 
 
 @click.command(

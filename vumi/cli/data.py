@@ -12,14 +12,13 @@ from typing import IO
 import click
 
 from vumi.cli.options import Invocation, examples, on_installation
-from vumi.cli.output import as_json, mark, print_json, print_result, progress, wants_json
+from vumi.cli.output import as_json, mark, print_result, progress, wants_json
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin import counts
 from vumi.operate.admin.installation import Installation, Source
 from vumi.operate.backups import backups, copying
 from vumi.operate.check import check as checking
-from vumi.operate.check.items import Finding, FindingKind
-from vumi.operate.check.live import LiveCheck
+from vumi.operate.check.items import Finding, FindingKind, LiveCheck
 from vumi.operate.exchange import files
 from vumi.operate.installations.file import find_file
 from vumi.operate.kinds import TOKEN
@@ -70,7 +69,7 @@ def _check_stack(invocation: Invocation, stack_name: str, table: str | None) -> 
     with invocation.open_stack(stack_name) as stack:
         if table:
             stack.outputs["TableName"] = table
-        archived = stack.archived if stack.has_archive else None
+        archived = stack.archived if "ArchiveBucket" in stack.outputs else None
         yield from LiveCheck(stack.table, archived, time.sleep).check(stack.stored_items())
 
 
@@ -104,13 +103,10 @@ def backup(invocation: Invocation, folder: Path, keep: int | None) -> None:
             made = backups.make(data, folder)
         else:
             made = backups.make_and_keep(data, folder, keep, invocation.clock())
-    if wants_json():
-        removed = [str(path) for path in made.removed]
-        print_json({"backup": str(made.target), "objects": made.objects, "removed": removed})
-        return
-    click.echo(f"{_describe(made.target, made.objects)}.")
-    for path in made.removed:
-        click.echo(f"removed {path}")
+    removed = [str(path) for path in made.removed]
+    lines = (f"{_describe(made.target, made.objects)}.", *(f"removed {path}" for path in removed))
+    fields = {"backup": str(made.target), "objects": made.objects, "removed": removed}
+    print_result("\n".join(lines), fields)
 
 
 @click.command(
@@ -134,12 +130,11 @@ def restore(invocation: Invocation, backup: Path, *, aside: bool) -> None:
     with progress("checking and copying the backup"):
         restored = backups.restore(backup, data, invocation.clock(), aside=aside)
     before = str(restored.before) if restored.before else None
-    if wants_json():
-        print_json({"data": str(restored.folder), "objects": restored.objects, "before": before})
-        return
-    click.echo(f"{_describe(restored.folder, restored.objects)}; start vu-mi.")
+    text = f"{_describe(restored.folder, restored.objects)}; start vu-mi."
     if before:
-        click.echo(f"The folder before is {before}; remove it when you need nothing in it.")
+        text += f"\nThe folder before is {before}; remove it when you need nothing in it."
+    fields = {"data": str(restored.folder), "objects": restored.objects, "before": before}
+    print_result(text, fields)
 
 
 def _describe(folder: Path, objects: int) -> str:

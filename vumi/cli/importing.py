@@ -16,7 +16,7 @@ from vumi.errors import ReportedError, plural
 from vumi.operate.admin import counts, other_counters
 from vumi.operate.admin.counts import Import, ImportedCount, ImportOutcome, ImportResult
 from vumi.operate.admin.installation import Installation
-from vumi.operate.admin.other_counters import Client, NotReadError
+from vumi.operate.admin.other_counters import Client
 from vumi.operate.exchange import files
 from vumi.operate.exchange.files import ExportFile
 from vumi.operate.exchange.restoring import Restore, RestoreOutcome
@@ -24,10 +24,6 @@ from vumi.operate.installations.file import make_file
 
 MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
-REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
-"""Outcomes that are reported for each line, so that the operator can decide."""
-
-CHANGES = {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}
 
 
 def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
@@ -184,7 +180,7 @@ def import_from(
 ) -> None:
     """Read each count of another counter once, print it, and import those that were read.
 
-    `address` is that of a copy of the service. Raises `NotReadError` after that, if some could not
+    `address` is that of a copy of the service. Raises `ReportedError` after that, if some could not
     be read.
     """
     rows: list[ImportedCount] = []
@@ -192,7 +188,7 @@ def import_from(
     for number, (badge_id, page) in enumerate(pages.items(), 1):
         try:
             count = other_counters.read(client, service, page, address)
-        except NotReadError as failure:
+        except ReportedError as failure:
             failures.append(str(failure))
             continue
         _say(f"{service} shows {count:,} for {page}, which is {badge_id} here")
@@ -200,7 +196,7 @@ def import_from(
     if rows:
         run(rows, job)
     if failures:
-        raise NotReadError("; ".join(failures))
+        raise ReportedError("; ".join(failures))
 
 
 def _say(text: str) -> None:
@@ -242,10 +238,11 @@ def run(rows: Sequence[ImportedCount], job: Import) -> None:
     outcomes: Counter[ImportOutcome] = Counter()
     with until_stopped(f"importing {plural(len(rows), 'badge')}") as line:
         for result in line.count(job.run(rows)):
-            outcomes[result.outcome] += 1
-            if not job.dry_run and result.outcome in CHANGES:
+            outcome = result.outcome
+            outcomes[outcome] += 1
+            if not job.dry_run and outcome in {ImportOutcome.IMPORTED, ImportOutcome.REPLACED}:
                 log_change(result.row.badge_id, {"base": result.before})
-            if result.outcome in REPORTED_OUTCOMES:
+            if outcome in {ImportOutcome.REPLACED, ImportOutcome.KEPT}:
                 line.hide()
                 _report(result)
     _report_dry_run(job)

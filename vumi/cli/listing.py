@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from heapq import nsmallest
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import click
@@ -30,7 +32,6 @@ from vumi.cli.output import (
 from vumi.errors import plural
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
-from vumi.operate.admin.overview import top as top_of
 from vumi.operate.installations.file import open_installation
 from vumi.storage.pruning import Pruning, UnseenBadge
 
@@ -103,11 +104,16 @@ def top(installation: Installation, *, by: str, limit: int, once: bool) -> None:
 def _read(
     installation: Installation, search: str, by: By, limit: int
 ) -> tuple[Totals, list[BadgeOverview]]:
-    """Return the sums over the badges with a text in a name, and the first ones by a number."""
+    """Return the sums over the badges with a text in a name, and the first ones by a number.
+
+    Badges with the same number are in order of id. Only `limit` badges are kept in memory.
+    """
     found = Totals()
     with progress("reading badges") as line:
         badges = line.count(installation.badges(installation.view_clock()))
-        return found, top_of(found.passing(one for one in badges if one.has(search)), by, limit)
+        passing = found.passing(one for one in badges if one.has(search))
+        order = attrgetter(by)
+        return found, nsmallest(limit, passing, lambda one: (-order(one), one.badge_id))
 
 
 def _print(found: Totals, shown: list[BadgeOverview]) -> None:
@@ -130,7 +136,6 @@ def _row(badge: BadgeOverview) -> tuple[Cell, ...]:
 
 
 def _parse_days(value: str) -> WholeSeconds:
-    """Return the seconds of a number of days."""
     found = re.fullmatch("([1-9][0-9]{0,4})d", value)
     if found is None:
         raise ValueError(f"give days like 180d, not {value!r}")

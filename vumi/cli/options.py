@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from importlib.util import find_spec
@@ -27,9 +27,6 @@ else:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-NOT_WRAPPED = "\b\n"
-"""The line that keeps click from joining the lines after it."""
 
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 dry_run = click.option(
@@ -73,23 +70,17 @@ class Invocation:
         """Return the settings of one machine. Raises `SettingsError`."""
         return self.given.parse()
 
-    @contextmanager
-    def open_installation(self, stack_name: str | None) -> Iterator[Installation]:
+    def open_installation(self, stack_name: str | None) -> AbstractContextManager[Installation]:
         """Open the file of DATA, which must exist, or a stack. Raises `ReportedError`."""
         if stack_name is None:
-            with file.open_installation(self.settings, self.clock) as opened:
-                yield opened
-            return
-        with self.open_stack(stack_name) as found:
-            yield found
+            return file.open_installation(self.settings, self.clock)
+        return self.open_stack(stack_name)
 
-    @contextmanager
-    def open_stack(self, name: str) -> Iterator[stack.StackInstallation]:
+    def open_stack(self, name: str) -> AbstractContextManager[stack.StackInstallation]:
         """Open a stack on AWS. Raises `ReportedError`."""
         if find_spec("boto3") is None:
             raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
-        with stack.open_installation(name, self.environment, self.clock) as found:
-            yield found
+        return stack.open_installation(name, self.environment, self.clock)
 
 
 def setting(name: str, metavar: str, meaning: str) -> Callable[[Function], Function]:
@@ -122,7 +113,8 @@ def confirm(*, yes: bool) -> bool:
 
 def examples(*lines: str) -> str:
     """Return the end of a command's help, with an example per line."""
-    return "\n".join((NOT_WRAPPED + "Examples:", *(f"  {line}" for line in lines)))
+    not_wrapped = "\b\nExamples:"  # the first line keeps click from joining the lines after it
+    return "\n".join((not_wrapped, *(f"  {line}" for line in lines)))
 
 
 def on_installation(

@@ -82,24 +82,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print rows in columns; whole numbers are aligned to the right."""
-    for number, line in enumerate(format_table(header, rows)):
-        click.echo(line if number else strong(line))
-
-
-def print_objects(objects: Iterable[Mapping[str, Cell]], header: Sequence[str] = ()) -> None:
-    """Print a table of objects with the same fields, or a line of JSON for each."""
-    found = list(objects)
-    if wants_json():
-        for one in found:
-            print_json(one)
-    elif found:
-        names = header or [name.upper() for name in found[0]]
-        print_table(names, [[*one.values()] for one in found])
-
-
-def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the lines of a table, if it has a row."""
+    """Print rows, if there are some, in columns; whole numbers are aligned to the right."""
     found = list(rows)
     if not found:
         return
@@ -111,7 +94,19 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Itera
             text.rjust(width) if is_number else text.ljust(width)
             for text, width, is_number in zip(line, widths, right, strict=True)
         )
-        yield "  ".join(aligned).rstrip()
+        text = "  ".join(aligned).rstrip()
+        click.echo(strong(text) if line is header else text)
+
+
+def print_objects(objects: Iterable[Mapping[str, Cell]], header: Sequence[str] = ()) -> None:
+    """Print a table of objects with the same fields, or a line of JSON for each."""
+    found = list(objects)
+    if wants_json():
+        for one in found:
+            print_json(one)
+    elif found:
+        names = header or [name.upper() for name in found[0]]
+        print_table(names, [[*one.values()] for one in found])
 
 
 def _describe(value: object) -> str:
@@ -136,12 +131,6 @@ def _format(cell: Cell) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode()
         for char in cell or ""
     )
-
-
-def wants_color(environment: Mapping[str, str]) -> bool | None:
-    """Return False if colours are not wanted, or None if `click` decides by the stream."""
-    refused = environment.get("NO_COLOR") or environment.get("TERM") == "dumb"
-    return False if refused else None
 
 
 def strong(text: str) -> str:

@@ -122,14 +122,17 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
 
     The server uses `clock`.
     """
-    _protect_files()
+    os.umask(UMASK)  # every new file is for this user only
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # a core file would have all requests
     telemetry.write_to(sys.stderr, with_metrics=False)
     return execute(arguments, Invocation(os.environ, clock))
 
 
 def execute(arguments: Sequence[str], invocation: Invocation) -> int:
     """Run a command, report its error, and return the exit status."""
-    color = output.wants_color(invocation.environment)
+    given = invocation.environment
+    color = False if given.get("NO_COLOR") or given.get("TERM") == "dumb" else None
     try:
         status = vumi.main(
             list(arguments),
@@ -143,25 +146,12 @@ def execute(arguments: Sequence[str], invocation: Invocation) -> int:
         return error.exit_code
     except click.Abort:
         return INTERRUPTED
-    except ReportedError as error:
-        return _fail(str(error), error.status, color=color)
-    except (ClientError, OSError, SettingsError, StorageError) as error:
-        return _fail(str(error), color=color)
+    except (ClientError, OSError, ReportedError, SettingsError, StorageError) as error:
+        output.show_error(click.ClickException(str(error)), color=color)
+        return error.status if isinstance(error, ReportedError) else FAILED
     return status if isinstance(status, int) else 0
 
 
 def run() -> None:
     """Run the program with the arguments of the process."""
     sys.exit(main(sys.argv[1:]))
-
-
-def _protect_files() -> None:
-    """Make every new file for this user only, and no core file, which would have all requests."""
-    os.umask(UMASK)
-    _, most = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
-
-
-def _fail(message: str, status: int = FAILED, *, color: bool | None) -> int:
-    output.show_error(click.ClickException(message), color=color)
-    return status

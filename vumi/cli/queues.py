@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import Enum
 from functools import partial
 from threading import Event
@@ -22,7 +21,7 @@ from chalicelib.events.sweep import between
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.retry import Retry
-from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+from chalicelib.units import Milliseconds, to_milliseconds
 from vumi.cli.options import Invocation, examples, on_installation
 from vumi.cli.output import as_json, print_json, print_result, until_stopped, wants_json
 from vumi.errors import ReportedError, plural
@@ -34,35 +33,41 @@ BATCH_MESSAGES = 10
 POLL_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedBadge:
-    """A badge and the number of views its fold counted; `failure` is empty if it was folded."""
-
-    badge_id: str
-    views: int = 0
-    failure: str = ""
-
-
 def fold_badges(
     counting: Counting,
     map_parallel: MapParallel,
     badge_ids: Iterable[str],
     patience: Retry = PATIENCE,
-) -> Iterator[FoldedBadge]:
-    """Fold badges, whose ids may repeat. A badge that fails delays no other.
+) -> None:
+    """Fold badges, whose ids may repeat, and print the result. A badge that fails delays no other.
 
-    Raises `UnavailableError` if storage fails for a minute. Running it again folds the rest.
+    Raises `ReportedError` if one is not folded, or if storage fails for a minute. Running it again
+    folds the rest.
     """
-    return map_patiently(partial(_fold, counting), badge_ids, map_parallel, patience)
+    views = failed = 0
+    with until_stopped("folding badges") as line:
+        folded = map_patiently(partial(_fold, counting), badge_ids, map_parallel, patience)
+        for badge_id, count, failure in line.count(folded):
+            views += count
+            if failure:
+                failed += 1
+                line.hide()
+                text = f"{badge_id} is not folded: {failure}"
+                print_result(text, {"id": badge_id, "error": failure})
+    text = f"folded {plural(views, 'view')} of {plural(line.done, 'badge')}"
+    print_result(text, {"badges": line.done, "views": views, "not_folded": failed})
+    if failed:
+        raise ReportedError(f"{plural(failed, 'badge')} not folded; fix the cause and run it again")
 
 
-def _fold(counting: Counting, badge_id: str) -> FoldedBadge:
+def _fold(counting: Counting, badge_id: str) -> tuple[str, int, str]:
+    """Return the id, the number of views that the fold counted, and why it failed, if it did."""
     try:
-        return FoldedBadge(badge_id, BadgeFold(counting, badge_id).fold_all())
+        return badge_id, BadgeFold(counting, badge_id).fold_all(), ""
     except UnavailableError:
         raise
     except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
-        return FoldedBadge(badge_id, failure=repr(failure))
+        return badge_id, 0, repr(failure)
 
 
 @click.command(
@@ -82,24 +87,7 @@ def fold(installation: Installation, badge_ids: tuple[str, ...], *, of_all: bool
     if of_all == bool(badge_ids):
         raise click.UsageError("give --all or the ids of badges")
     ids = badge_ids or installation.viewed_ids()
-    report(fold_badges(installation.counting, installation.map_parallel, ids))
-
-
-def report(fold: Iterator[FoldedBadge]) -> None:
-    """Fold badges and print the result. Raises `ReportedError`."""
-    views = failed = 0
-    with until_stopped("folding badges") as line:
-        for folded in line.count(fold):
-            views += folded.views
-            if folded.failure:
-                failed += 1
-                line.hide()
-                text = f"{folded.badge_id} is not folded: {folded.failure}"
-                print_result(text, {"id": folded.badge_id, "error": folded.failure})
-    text = f"folded {plural(views, 'view')} of {plural(line.done, 'badge')}"
-    print_result(text, {"badges": line.done, "views": views, "not_folded": failed})
-    if failed:
-        raise ReportedError(f"{plural(failed, 'badge')} not folded; fix the cause and run it again")
+    fold_badges(installation.counting, installation.map_parallel, ids)
 
 
 class RedriveOutcome(Enum):
@@ -110,36 +98,17 @@ class RedriveOutcome(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Redriven:
-    """An event, its outcome, and the error of its last attempt."""
-
-    event_id: str
-    outcome: RedriveOutcome
-    error: str = ""
-
-
-def redrive_each(
-    table: Table, queue: Queue, clock: Callable[[], Seconds], event_ids: Sequence[str] = ()
-) -> Iterator[Redriven]:
-    """Redrive these events, or all failed events. Raises `StorageError`.
-
-    Running it again redrives the rest, because a redriven event is no longer failed. All failed
-    events are listed first, so that one that fails again is not redriven twice.
-    """
-    failed = (due.key.pk for one in batches(Status.ERROR) for due in between(table, one))
-    for event_id in event_ids or [pk.removeprefix(PARTITION) for pk in failed]:
-        yield _redrive(table, queue, event_id, to_milliseconds(clock()))
-
-
-def _redrive(table: Table, queue: Queue, event_id: str, now: Milliseconds) -> Redriven:
+def _redrive(
+    table: Table, queue: Queue, event_id: str, now: Milliseconds
+) -> tuple[RedriveOutcome, str]:
+    """Redrive an event if it has failed; return also the error of its last attempt then."""
     try:
         event = schedule.read(table, event_id)
     except schedule.UnknownEventError:
-        return Redriven(event_id, RedriveOutcome.UNKNOWN)
+        return RedriveOutcome.UNKNOWN, ""
     if event.status is Status.ERROR and delivery.redrive(table, queue, event, now):
-        return Redriven(event_id, RedriveOutcome.REDRIVEN, event.last_error)
-    return Redriven(event_id, RedriveOutcome.NOT_FAILED)
+        return RedriveOutcome.REDRIVEN, event.last_error
+    return RedriveOutcome.NOT_FAILED, ""
 
 
 @click.command(epilog=examples("vumi redrive", "vumi redrive --stack vu-mi-prod"))
@@ -161,12 +130,15 @@ def redrive(installation: Installation) -> None:
 def redrive_events(installation: Installation, event_ids: tuple[str, ...]) -> None:
     """Deliver failed events again: these, or all."""
     outcomes: Counter[RedriveOutcome] = Counter()
-    queue, clock = installation.delivery_queue, installation.clock
-    for one in redrive_each(installation.table, queue, clock, event_ids):
-        outcomes[one.outcome] += 1
-        reason = f"; its last error: {one.error}" if one.error else ""
-        fields = {"id": one.event_id, "outcome": one.outcome.name.lower(), "error": one.error}
-        print_result(f"{one.event_id} {one.outcome.value}{reason}", fields)
+    table, queue = installation.table, installation.delivery_queue
+    # All failed events are listed first, so that one that fails again is not redriven twice.
+    failed = (due.key.pk for one in batches(Status.ERROR) for due in between(table, one))
+    for event_id in event_ids or [pk.removeprefix(PARTITION) for pk in failed]:
+        outcome, error = _redrive(table, queue, event_id, to_milliseconds(installation.clock()))
+        outcomes[outcome] += 1
+        reason = f"; its last error: {error}" if error else ""
+        fields = {"id": event_id, "outcome": outcome.name.lower(), "error": error}
+        print_result(f"{event_id} {outcome.value}{reason}", fields)
     if not wants_json():
         _print_outcomes(outcomes, RedriveOutcome, "event")
 

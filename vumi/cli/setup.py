@@ -55,11 +55,6 @@ class SetupFile:
     target: Path
     mode: int = 0o644
 
-    def install_from(self, folder: Path) -> str:
-        """Return the command that copies the written file to its place."""
-        written = shlex.quote(str(folder / self.target.name))
-        return f"install -D --backup --mode {self.mode:o} {written} {self.target}"
-
 
 @dataclass(frozen=True)
 class Setup:
@@ -105,7 +100,8 @@ class Setup:
             domain = f"--domain {self.nginx}"
             yield f"certbot certonly --webroot --webroot-path /var/www/html {domain}"
         for file in self.files():
-            yield file.install_from(folder)
+            written = shlex.quote(str(folder / file.target.name))
+            yield f"install -D --backup --mode {file.mode:o} {written} {file.target}"
         if self.systemd:
             yield "systemctl daemon-reload"
             yield "systemctl enable --now vu-mi.service vu-mi-backup.timer"

@@ -9,60 +9,41 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
+from typing import TypeAlias
 
 import click
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
-from chalicelib.wallets.wallet import ID, PARTITION, Entry, unknown
+from chalicelib.wallets.wallet import ID, Entry, unknown
 from vumi.cli.options import Parsed, examples, on_installation
 from vumi.cli.output import as_json, print_json, wants_json
 from vumi.errors import ReportedError
-from vumi.journals import first_day, read_wallet
+from vumi.journals import read_wallet
 from vumi.operate.admin.installation import Installation
 
 HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """The journal of a wallet, up to the moment at which its balance was read."""
-
-    wallet_id: str
-    balance: int
-    last: str
-    _entries: sqlite3.Connection
-
-    def lines(self) -> Iterator[tuple[Entry, int, int]]:
-        """Yield the entries in their order, each with its change of the balance and the new one."""
-        balance = 0
-        rows = self._entries.execute(
-            "SELECT item FROM entries WHERE id <= ? ORDER BY id", (self.last,)
-        )
-        for (item,) in rows:
-            entry = Entry.of(json.loads(item))
-            amount = entry.posting.amount
-            change = -amount if entry.posting.source == self.wallet_id else amount
-            balance += change
-            yield entry, change, balance
+Line: TypeAlias = tuple[Entry, int, int]
+"""An entry with its change of the balance, and the new balance."""
 
 
 @contextmanager
-def open_statement(installation: Installation, wallet_id: str) -> Iterator[Statement]:
-    """Collect the journal of a wallet.
+def open_statement(
+    installation: Installation, wallet_id: str
+) -> Iterator[tuple[int, Iterator[Line]]]:
+    """Collect the journal of a wallet up to the moment at which its balance is read.
 
-    Raises `ReportedError`, `StorageError` and `vumi.journals.UnreadableObjectError`.
+    Yield the balance, and the lines of the journal in their order. Raises `ReportedError` and
+    `StorageError`.
 
     An entry moves from the table over the change log to the archive. They are read in this order,
     so each entry is found in one of them.
     """
-    if ID.fullmatch(wallet_id) is None:
-        raise ReportedError(str(unknown(wallet_id)))
     with closing(sqlite3.connect("", isolation_level=None)) as entries:
         entries.execute("CREATE TABLE entries (id TEXT PRIMARY KEY, item TEXT) WITHOUT ROWID")
         entries.execute("BEGIN")
@@ -71,20 +52,29 @@ def open_statement(installation: Installation, wallet_id: str) -> Iterator[State
             row = (Entry.of(item).entry_id, json.dumps(item))
             entries.execute("INSERT OR IGNORE INTO entries VALUES (?, ?)", row)
 
-        wallet = read_wallet(installation.table, wallet_id, add)
+        is_id = ID.fullmatch(wallet_id)
+        wallet = read_wallet(installation.table, wallet_id, add) if is_id else None
         if wallet is None:
             raise ReportedError(str(unknown(wallet_id)))
-        for item in _read_older(installation, wallet):
-            add(item)
-        yield Statement(wallet_id, number(wallet, "balance"), text(wallet, "last"), entries)
+        opened = datetime.fromtimestamp(number(wallet, "created") / 1000, UTC).date()
+        for archived in installation.archived(opened):
+            for owner, entry in archived.entries(wallet_id):
+                if owner == wallet_id:
+                    add(entry.item(wallet_id))
+        rows = entries.execute(
+            "SELECT item FROM entries WHERE id <= ? ORDER BY id", (text(wallet, "last"),)
+        )
+        journal = (Entry.of(json.loads(item)) for (item,) in rows)
+        yield number(wallet, "balance"), _add_balances(wallet_id, journal)
 
 
-def _read_older(installation: Installation, wallet: Item) -> Iterator[Item]:
-    """Yield the entries of a wallet that have left the table, some of them more than once."""
-    wallet_id = text(wallet, "PK").removeprefix(PARTITION)
-    objects = installation.archived(first_day(wallet))
-    found = chain.from_iterable(one.entries(wallet_id) for one in objects)
-    yield from (entry.item for entry in found if entry.wallet_id == wallet_id)
+def _add_balances(wallet_id: str, journal: Iterable[Entry]) -> Iterator[Line]:
+    balance = 0
+    for entry in journal:
+        amount = entry.posting.amount
+        change = -amount if entry.posting.source == wallet_id else amount
+        balance += change
+        yield entry, change, balance
 
 
 def _parse_bound(value: str) -> Milliseconds:
@@ -120,14 +110,14 @@ def statement(
     Amounts are in millionths, the oldest entry is first. They come from the table and from the
     archive. The exit status is 3 if the balance differs from their sum.
     """
-    with open_statement(installation, wallet_id) as opened:
+    with open_statement(installation, wallet_id) as (balance, lines):
         if not wants_json():
             click.echo(HEADER)
         found = 0
-        for entry, change, found in opened.lines():
+        for entry, change, found in lines:
             if since <= entry.at < until:
                 _print_line(wallet_id, entry, change, found)
-        _print_end(opened, found)
+        _print_end(wallet_id, balance, found)
 
 
 def _print_line(wallet_id: str, entry: Entry, change: int, balance: int) -> None:
@@ -145,18 +135,16 @@ def _print_line(wallet_id: str, entry: Entry, change: int, balance: int) -> None
     )
 
 
-def _print_end(opened: Statement, found: int) -> None:
+def _print_end(wallet_id: str, balance: int, found: int) -> None:
     """Print the balance, and whether the journal adds up to it. Raises `ReportedError`."""
     if wants_json():
-        print_json(
-            {"wallet": opened.wallet_id, "balance": str(opened.balance), "journal": str(found)}
-        )
-    if found != opened.balance:
+        print_json({"wallet": wallet_id, "balance": str(balance), "journal": str(found)})
+    if found != balance:
         raise ReportedError(
-            f"the wallet {opened.wallet_id} has {opened.balance}, but its journal adds up to"
+            f"the wallet {wallet_id} has {balance}, but its journal adds up to"
             f" {found}; entries reach the archive some minutes after they leave the table, so run"
             " it again in 15 minutes",
             status=3,
         )
     if not wants_json():
-        click.echo(f"The balance is {opened.balance}, and the journal adds up to it.")
+        click.echo(f"The balance is {balance}, and the journal adds up to it.")

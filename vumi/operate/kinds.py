@@ -41,14 +41,6 @@ class WrongItemError(Exception):
     """An item is wrong. The message says how."""
 
 
-class UnknownItemError(ReportedError):
-    """An item is of no kind that this program knows. The message names it."""
-
-
-class WrongLineError(ReportedError):
-    """A line is not one of an export. The message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class ItemKind:
     """A kind of items: its name, the beginnings of both keys, and the check of its form.
@@ -74,12 +66,8 @@ class ItemKind:
         """Return the key of an item's group: that of its partition, or its own."""
         return text(item, "SK") if self.is_alone else text(item, "PK")
 
-    def id_of(self, head: Item) -> str:
-        """Return the id of a group, by its head."""
-        return self.group_of(head).removeprefix(self.sort if self.is_alone else self.partition)
-
     def to_line(self, item: Item) -> dict[str, Value]:
-        """Return the line of an item. Raises `WrongLineError`."""
+        """Return the line of an item. Raises `ReportedError`."""
         rest = {**item}
         parts = str(rest.pop("PK"))[len(self.partition) :], str(rest.pop("SK"))[len(self.sort) :]
         named = parts[1:] if self.is_alone else parts
@@ -87,10 +75,10 @@ class ItemKind:
         return {"type": self.name, **dict(zip(self.names, named, strict=False)), **rest}
 
     def to_item(self, line: Mapping[str, Value]) -> Item:
-        """Return the item of a line. Raises `WrongLineError`."""
+        """Return the item of a line. Raises `ReportedError`."""
         parts = [line.get(name) for name in self.names]
         if not all(isinstance(part, str) and part for part in parts):
-            raise WrongLineError(f"a {self.name} needs the texts {' and '.join(self.names)}")
+            raise ReportedError(f"a {self.name} needs the texts {' and '.join(self.names)}")
         pk, sk, *_ = *[""] * self.is_alone, *map(str, parts), ""
         rest = {name: line[name] for name in line if name not in {"type", *self.names}}
         self._check_known(pk, rest)
@@ -98,17 +86,17 @@ class ItemKind:
 
     def _check_known(self, item_id: str, attributes: Iterable[str]) -> None:
         if unknown := {*attributes} - {*self.attributes.split()}:
-            raise WrongLineError(
+            raise ReportedError(
                 f"the {self.name} {item_id} has {min(unknown)!r}; known: {self.attributes}"
             )
 
 
 def kind_of(item: Item) -> ItemKind:
-    """Return the kind of an item by its key. Raises `UnknownItemError`."""
+    """Return the kind of an item by its key. Raises `ReportedError`."""
     pk, sk = text(item, "PK"), text(item, "SK")
     kind = _BY_KEY.get((_start(pk), _start(sk)))
     if kind is None:
-        raise UnknownItemError(f"{pk} {sk}: vu-mi writes no item with this key")
+        raise ReportedError(f"{pk} {sk}: vu-mi writes no item with this key")
     return kind
 
 
@@ -118,7 +106,7 @@ def _start(key: str) -> str:
 
 
 def check(item: Item) -> ItemKind:
-    """Return the kind of a correct item. Raises `UnknownItemError` and `WrongItemError`."""
+    """Return the kind of a correct item. Raises `ReportedError` and `WrongItemError`."""
     kind = kind_of(item)
     try:
         if kind.partition == keys.PARTITION:
@@ -130,10 +118,10 @@ def check(item: Item) -> ItemKind:
 
 
 def item_of(line: Mapping[str, Value]) -> tuple[ItemKind, Item]:
-    """Return the item of a line and its kind. Raises `WrongLineError`."""
+    """Return the item of a line and its kind. Raises `ReportedError`."""
     kind = MOVING.get(str(line.get("type")))
     if kind is None:
-        raise WrongLineError(f"its type {line.get('type')!r} is unknown; use a newer vu-mi")
+        raise ReportedError(f"its type {line.get('type')!r} is unknown; use a newer vu-mi")
     return kind, kind.to_item(line)
 
 

@@ -16,7 +16,6 @@ from chalicelib.settings import Settings, SettingsError
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from vumi.folder import (
     ENTRIES,
-    LOCK,
     SECRETS,
     default_folder,
     prepare_secret,
@@ -89,39 +88,45 @@ def test_rights_of_others_are_reported_with_the_fix(
     assert check(folder) == [report(said)]
 
 
+def link(path: Path) -> str:
+    path.symlink_to("/no/such")
+    return f"{path} is a symbolic link: replace it by what it points to"
+
+
+def link_to_a_device(path: Path) -> str:
+    path.symlink_to("/dev/null")
+    return f"{path} is a symbolic link: replace it by what it points to"
+
+
+def fifo(path: Path) -> str:
+    os.mkfifo(path)
+    return f"{path} is not a regular file: remove it"
+
+
+def file_of_another_user(path: Path) -> str:
+    path.touch()
+    os.chown(path, STRANGER, STRANGER)
+    return (
+        f"{path} belongs to another user (id {STRANGER}): remove it, or give it to the user that"
+        " runs vu-mi by `chown`"
+    )
+
+
 @pytest.mark.parametrize("name", ENTRIES)
-@pytest.mark.parametrize("target", ["/dev/null", "/no/such"])
-def test_a_link_is_wrong_and_refused(folder: Path, name: str, target: str) -> None:
+@pytest.mark.parametrize(
+    "plant",
+    [link, link_to_a_device, fifo, pytest.param(file_of_another_user, marks=needs_root)],
+)
+def test_what_is_no_file_of_the_user_is_wrong_and_refused(
+    folder: Path, name: str, plant: Callable[[Path], str]
+) -> None:
     (folder / name).unlink(missing_ok=True)
-    (folder / name).symlink_to(target)
-    said = f"{folder / name} is a symbolic link: replace it by what it points to"
+    said = plant(folder / name)
     assert check(folder)[0] == wrong(said)
     for refuse in (refuse_foreign, refuse_foreign_entries):
         with pytest.raises(UnsafeFileError) as refused:
             refuse(folder)
         assert str(refused.value) == said
-
-
-def test_a_fifo_is_wrong_and_refused(folder: Path) -> None:
-    os.mkfifo(folder / LOCK)
-    said = f"{folder / LOCK} is not a regular file: remove it"
-    assert check(folder)[0] == wrong(said)
-    with pytest.raises(UnsafeFileError, match="is not a regular file"):
-        refuse_foreign(folder)
-
-
-@needs_root
-def test_a_file_of_another_user_is_wrong_and_refused(folder: Path) -> None:
-    (folder / LOCK).touch()
-    os.chown(folder / LOCK, STRANGER, STRANGER)
-    said = (
-        f"{folder / LOCK} belongs to another user (id {STRANGER}): remove it, or give it to the"
-        " user that runs vu-mi by `chown`"
-    )
-    assert check(folder)[0] == wrong(said)
-    with pytest.raises(UnsafeFileError) as refused:
-        refuse_foreign(folder)
-    assert str(refused.value) == said
 
 
 @needs_root

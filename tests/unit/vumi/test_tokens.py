@@ -15,6 +15,7 @@ from chalicelib.http.messages import Caller, Role
 from simulation.clocks import NOON
 from simulation.resources import GivenResources
 from simulation.storage import MemoryTable, store_token
+from tests.terminals import Terminal
 from tests.unit.vumi.commands import Vumi
 from vumi.errors import ReportedError
 from vumi.tokens import FIRST, FIRST_FILE, TokenStore, show_first
@@ -165,13 +166,6 @@ def test_the_first_token_is_created_unless_an_operator_has_one(
 
 
 TOKEN = "the-first-token"  # noqa: S105  an example
-
-
-class Terminal(io.StringIO):
-    """A stream that a person reads."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_terminal_shows_the_token_and_no_file_has_it(tmp_path: Path) -> None:

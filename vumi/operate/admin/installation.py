@@ -16,12 +16,9 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from chalicelib.counting import keys
-from chalicelib.counting.summary import Summary
-from chalicelib.storage.items import Item, Key, key_of, text
+from chalicelib.storage.items import Item
 from chalicelib.storage.retry import Retry
-from chalicelib.ulids import TIME_CHARACTERS, earliest, latest, milliseconds
-from chalicelib.units import Milliseconds, Seconds
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
@@ -54,11 +51,6 @@ class Group:
 
     head: Item
     rest: Iterable[Item] = ()
-
-    @property
-    def key(self) -> Key:
-        """Return the key of the head."""
-        return key_of(self.head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +88,6 @@ def map_patiently(
     """
     for batch in batched(given, BATCH):
         yield from patience.call(lambda: list(map_parallel(function, batch)))  # noqa: B023  called now
-
-
-def new_summary(badge_id: str, first: str) -> Item:
-    """Return the head of a badge without a summary; `first` is the ULID of its first view."""
-    key = keys.summary(badge_id)
-    return {"PK": key.pk, "SK": key.sk, "created": milliseconds(first) // 1000 if first else 0}
-
-
-def is_live(item: Item, summary: Summary) -> bool:
-    """Return whether a view is later than the watermark, so that it is not in the count."""
-    return text(item, "SK") > keys.VIEW + latest(summary.watermark)
-
-
-def later(ulid: str, watermark: Milliseconds) -> str:
-    """Return a ULID with the same random part that is later than a watermark, and not earlier."""
-    return max(ulid, earliest(watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:])
 
 
 class Installation(Protocol):

@@ -59,53 +59,43 @@ class MostViewed:
         return self._patterns.cover(prefix)
 
     def read(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
-        """Return the badges. Raises `BadRequestError` and `StorageError`."""
+        """Return the badges with the most views; those with the same number are in order of id.
+
+        Raises `BadRequestError` if the prefix has too many ids, and `StorageError`.
+        """
         if not self._lock.acquire(timeout=self._wait_seconds):
             raise UnavailableError("other requests read the most viewed ids")
         try:
-            return self._read_once(query, now)
+            began = self._stopwatch()
+            self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
+            if query in self._cached:
+                return _rank(self._count_again(query, now), query)
+            found = _rank(self._count_all(query, now), query)
+            ended = self._stopwatch()
+            self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
+            return found
         finally:
             self._lock.release()
 
-    def _read_once(self, query: TopQuery, now: Seconds) -> Sequence[TopBadge]:
-        began = self._stopwatch()
-        self._cached = {one: made for one, made in self._cached.items() if began < made[0]}
-        if query in self._cached:
-            kept = [one for one in self._cached[query][1] if self._is_counted(one.badge_id)]
-            return _rank(_count_again(self._read, query, now, kept), query)
-        found = read_top(self._read, query, now, self._is_counted)
-        ended = self._stopwatch()
-        self._cached[query] = ended + FRESH_FACTOR * (ended - began), found
-        return found
-
-
-def read_top(
-    read: Read, query: TopQuery, now: Seconds, is_counted: Callable[[str], bool]
-) -> list[TopBadge]:
-    """Return the badges with the most views; those with the same number are in order of id.
-
-    Raises `BadRequestError` if the prefix has too many ids, and `StorageError`.
-    """
-    first, today = _days(query, now)
-    most = min(MAX_IDS, MAX_READ // query.days)
-    named = _named(partial(read_badges, read, first, HOURS[0]), query.prefix, most)
-    return _rank((_count(*one, first, today) for one in named if is_counted(one[0])), query)
-
-
-def _count_again(
-    read: Read, query: TopQuery, now: Seconds, found: Iterable[TopBadge]
-) -> Iterator[TopBadge]:
-    """Count badges that were found before, but those that have lost their names."""
-    first, today = _days(query, now)
-    for badge in found:
-        of_badge = partial(read_badges, read, first, HOURS[0], badges_in_a_query=1)
-        for name, items in islice(_named(of_badge, badge.badge_id, MAX_IDS), 1):
-            if name == badge.badge_id:
+    def _count_all(self, query: TopQuery, now: Seconds) -> Iterator[TopBadge]:
+        first, today = _days(query, now)
+        most = min(MAX_IDS, MAX_READ // query.days)
+        read = partial(read_badges, self._read, first, HOURS[0])
+        for name, items in _named(read, query.prefix, most):
+            if self._is_counted(name):
                 yield _count(name, items, first, today)
+
+    def _count_again(self, query: TopQuery, now: Seconds) -> Iterator[TopBadge]:
+        """Count badges that were found before, but those that have lost their names."""
+        first, today = _days(query, now)
+        read = partial(read_badges, self._read, first, HOURS[0], badges_in_a_query=1)
+        for badge in self._cached[query][1]:
+            for name, items in islice(_named(read, badge.badge_id, MAX_IDS), 1):
+                if name == badge.badge_id and self._is_counted(name):
+                    yield _count(name, items, first, today)
 
 
 def _days(query: TopQuery, now: Seconds) -> tuple[str, str]:
-    """Return the first and the last day of a query."""
     today = hour_of(to_milliseconds(now)).day
     return f"{date.fromisoformat(today) - timedelta(days=query.days - 1)}", today
 

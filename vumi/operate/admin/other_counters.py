@@ -33,10 +33,6 @@ INDEX = "/index.html"
 TAIL = re.compile("[?#]")
 
 
-class NotReadError(ReportedError):
-    """A count could not be read. The message names the service, the page and the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class WebPage:
     """A page, by its site and its decoded path; without a path, it is the whole site."""
@@ -96,7 +92,7 @@ def badge_id_of(service: str, page: str) -> str:
 def read(client: Client, service: str, page: str, address: str = "") -> int:
     """Read the count of a page, from the service or from a copy of it at `address`.
 
-    Raises `NotReadError`.
+    Raises `ReportedError`, which names the service, the page and the reason.
     """
     counter = COUNTERS[service]
     path = counter.path.format(**{name: quoted(page) for name, quoted in QUOTED.items()})
@@ -107,9 +103,9 @@ def read(client: Client, service: str, page: str, address: str = "") -> int:
     try:
         count = parse(_fetch(client, url, {"Accept-Encoding": "identity", **referer}))
     except (CallError, ValueError) as reason:
-        raise NotReadError(f"{failed}: {reason}") from None
+        raise ReportedError(f"{failed}: {reason}") from None
     if count <= counter.counts:  # a service may count the reading itself
-        raise NotReadError(f"{failed}: it has no views there; check the name")
+        raise ReportedError(f"{failed}: it has no views there; check the name")
     return count
 
 

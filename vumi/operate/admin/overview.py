@@ -5,7 +5,6 @@ Each badge shows the number that its visitors see: base + count + live views.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,11 +130,6 @@ class Periods:
         """Return the first day of the month."""
         return f"{self.today[:7]}-01"
 
-    @property
-    def first_day(self) -> str:
-        """Return the first day that is needed; on the 31st the month is longer than the days."""
-        return min(self.month, self.days[0])
-
 
 def summarise(
     badges: Iterable[BadgeItems], seen: Mapping[str, int], periods: Periods
@@ -178,19 +172,12 @@ class Totals:
             yield badge
 
 
-def top(badges: Iterable[BadgeOverview], by: By, limit: int) -> list[BadgeOverview]:
-    """Return the badges with the highest numbers; badges with the same number are in order of id.
-
-    It keeps only `limit` badges in memory.
-    """
-    return heapq.nsmallest(limit, badges, key=lambda badge: (-getattr(badge, by), badge.badge_id))
-
-
 def of_file(read: Read, now: Seconds) -> Iterator[BadgeOverview]:
     """Yield the numbers of all badges of a file, by id; `read` returns the rows of a query."""
     periods = Periods.of(now)
     seen = count_seen(read, periods.since)
-    badges = read_badges(read, periods.first_day, HOURS[periods.hour.hour])
+    first_day = min(periods.month, periods.days[0])  # on the 31st the month is longer
+    badges = read_badges(read, first_day, HOURS[periods.hour.hour])
     return summarise(badges, seen, periods)
 
 

@@ -37,9 +37,11 @@ SCHEMA = f"""
 CREATE TABLE badges ({COLUMNS}, searched, burst);
 CREATE TABLE made (at, took, badges, total, month, today, now, days);
 """
-INDEXES = "".join(f"CREATE INDEX by_{by} ON badges ({by} DESC);" for by in By)
+INDEXES = (
+    *(f"CREATE INDEX by_{by} ON badges ({by} DESC)" for by in By),
+    "CREATE INDEX bursts ON badges (hour DESC) WHERE burst",
+)
 """No order of many badges is sorted for a page. Badges with the same number are in their order."""
-INDEX_OF_BURSTS = "CREATE INDEX bursts ON badges (hour DESC) WHERE burst;"
 BURSTS = f"SELECT {COLUMNS} FROM badges WHERE burst ORDER BY hour DESC, rowid LIMIT ?"  # noqa: S608  fixed texts
 USUAL_LIMIT = 50
 MAX_BURSTS = 10
@@ -60,7 +62,7 @@ WAIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class OverviewStamp:
     """When the file was made, the time that it took, and the sums over all badges."""
 
     at: Seconds
@@ -99,18 +101,18 @@ def write(
             "INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (now, monotonic() - begun, *sums, _to_text(totals.days)),
         )
-        connection.executescript(INDEXES + INDEX_OF_BURSTS)
+        connection.executescript(";".join(INDEXES))
     new.replace(path)
 
 
-def read_made(path: Path) -> Made | None:
+def read_stamp(path: Path) -> OverviewStamp | None:
     """Return when the file was made and its sums, or None if there is none."""
     if not path.exists():
         return None
     with closing(_open(path)) as connection:
         [(at, took, *sums, days)] = connection.execute("SELECT * FROM made")
     badges, total, month, today, now = sums
-    return Made(at, took, Totals(badges, total, month, today, now, _to_days(days)))
+    return OverviewStamp(at, took, Totals(badges, total, month, today, now, _to_days(days)))
 
 
 def read_page(
@@ -190,21 +192,21 @@ class Overview:
         """Return whether a process makes the next overview."""
         return self._process is not None
 
-    def refresh(self, now: Seconds) -> Made | None:
+    def refresh(self, now: Seconds) -> OverviewStamp | None:
         """Return the latest overview, if there is one, and begin the next unless it is fresh.
 
         `now` is the clock of views.
         """
         with self._lock:
             self._collect()
-            made = read_made(self.path)
+            made = read_stamp(self.path)
             if self._process is None and self._is_due(made):
                 self._process = self._start(now)
             if self._process and (made is None or self._clock() - made.at > OLD_SECONDS):
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(WAIT_SECONDS)
                 self._collect()
-                made = read_made(self.path)
+                made = read_stamp(self.path)
         return made
 
     def watch(self, now: Seconds) -> Seconds:
@@ -223,7 +225,7 @@ class Overview:
                 self._process.communicate()
                 self._process = None
 
-    def _is_due(self, made: Made | None) -> bool:
+    def _is_due(self, made: OverviewStamp | None) -> bool:
         now = self._clock()
         if self._failed_at is not None and 0 <= now - self._failed_at < AGAIN_SECONDS:
             return False
@@ -257,7 +259,7 @@ class Overview:
 
     def _log_bursts(self) -> None:
         """Log each burst of the last full hour once, the highest ones."""
-        made = read_made(self.path)
+        made = read_stamp(self.path)
         if made is None:
             return
         hour = to_iso8601(Periods.of(made.at).hour_began)

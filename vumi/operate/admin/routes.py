@@ -30,7 +30,7 @@ from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds, to_iso8601, to_milliseconds
 from vumi.operate.admin.overview import By, Periods
-from vumi.operate.admin.overview_file import USUAL_LIMIT, Made, Overview, read_page
+from vumi.operate.admin.overview_file import USUAL_LIMIT, Overview, OverviewStamp, read_page
 from vumi.server.common_commits import ADMIN_DATA
 from vumi.storage.database import Database
 from vumi.storage.file_sizes import measure, read_sizes
@@ -47,15 +47,11 @@ CACHED_SECONDS = 2.0
 """The data of one moment serves all requests of this time."""
 
 
-def _by(given: str) -> By:
-    return By(among([*By], given))
-
-
 class ListOptions(LookOptions):
     """The options of the list of badges, and of the chart above it."""
 
     search = Field(partial(short_text, MAX_SEARCH), {}, default="")
-    sort = Field(_by, {}, default=By.TOTAL)
+    sort = Field(lambda given: By(among([*By], given)), {}, default=By.TOTAL)
     offset = number(range(MAX_OFFSET + 1), "", 0)
     limit = number(range(1, MAX_PAGE + 1), "", USUAL_LIMIT)
 
@@ -175,7 +171,7 @@ def get_page(_: Request, __: Resources) -> Response:
     return page.respond(page.load(FILE))
 
 
-def _describe(made: Made | None, failure: str) -> dict[str, Any]:
+def _describe(made: OverviewStamp | None, failure: str) -> dict[str, Any]:
     """Return when the overview was made, its sums, and why the next one failed."""
     said = {"failure": failure} if failure else {}
     if made is None:
@@ -188,8 +184,7 @@ def _describe(made: Made | None, failure: str) -> dict[str, Any]:
     }
 
 
-def _draw(made: Made, look: chart.Look) -> Mapping[str, str]:
-    """Draw the views of all badges by day, and describe them."""
+def _draw(made: OverviewStamp, look: chart.Look) -> Mapping[str, str]:
     days = Periods.of(made.at).days
     starts = [datetime.fromisoformat(day).replace(tzinfo=UTC) for day in days]
     buckets = tuple(map(Bucket, starts, made.totals.days))

@@ -168,8 +168,8 @@ def restore(
 ) -> Restored:
     """Restore a backup to a folder that does not exist or is empty. Raises `ReportedError`.
 
-    With `aside`, a data folder that is there gets a dated name. Raises `AlreadyRunningError` if a
-    server runs on it. `on_file_copied` is called between the file and the archive.
+    With `aside`, a data folder that is there gets a dated name, unless a server runs on it.
+    `on_file_copied` is called between the file and the archive.
     """
     backup, folder = backup.resolve(), folder.resolve()
     _check_places(backup, folder)

@@ -42,7 +42,10 @@ from vumi.storage.private_files import (
 from vumi.storage.read_only import open_read_only, open_without_locks
 
 RANDOM_BYTES = 16
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+ADVICE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room on the disk"),
+    errno.EACCES: "; run it as a user who may write the folder around it",
+}
 
 
 @dataclass(slots=True)
@@ -76,17 +79,12 @@ def reporting(failed: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ReportedError(f"{failed}: {error}{_advise(error.errno)}") from error
+        advice = ADVICE.get(error.errno or 0, "")
+        raise ReportedError(f"{failed}: {error}{advice}") from error
     except (UnsafeFileError, StorageError) as error:
         raise ReportedError(f"{failed}: {error}") from error
     except sqlite3.Error as error:
         raise ReportedError(f"{failed}: {to_storage_error(error)}") from error
-
-
-def _advise(code: int | None) -> str:
-    if code in FULL:
-        return "; make room on the disk"
-    return "; run it as a user who may write the folder around it" if code == errno.EACCES else ""
 
 
 @contextmanager
@@ -201,25 +199,23 @@ def _copy_database(source: Path, unfinished: Copy, *, migrates: bool) -> None:
 
 
 def _copy_archive(source: Path, to: int) -> int:
-    """Copy the archive, if there is one; return the number of its objects."""
+    """Copy the archive, if there is one; return the number of its objects.
+
+    Finished objects never change, and a hidden name means unfinished.
+    """
     if not source.exists():
         return 0
-    with new_folder(source.name, to) as copy:
-        return _copy_objects(source, copy)
-
-
-def _copy_objects(source: Path, to: int) -> int:
-    """Copy the finished objects, which never change; a hidden name means unfinished."""
     objects = 0
-    for path in source.iterdir():
-        if path.name.startswith("."):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            objects += _copy_archive(path, to)
-        else:
-            _copy_file(path, to)
-            objects += 1
-    os.fsync(to)
+    with new_folder(source.name, to) as copy:
+        for path in source.iterdir():
+            if path.name.startswith("."):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                objects += _copy_archive(path, copy)
+            else:
+                _copy_file(path, copy)
+                objects += 1
+        os.fsync(copy)
     return objects
 
 

@@ -162,7 +162,6 @@ def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterat
 
 
 def _check_wallets(connection: sqlite3.Connection, items: Items, folder: Path) -> Iterator[Finding]:
-    """Compare the balances with all journals."""
     yield from all_wrong(_add_changes(connection, items))
     archive = folder / FOLDER
     yield from all_wrong(items.add_archive(in_folder(archive)))
@@ -183,16 +182,16 @@ def _add_changes(connection: sqlite3.Connection, items: Items) -> Iterator[str]:
             yield f"change {sequence} ({pk} {sk}): {error}"
 
 
-def _latest_change(connection: sqlite3.Connection) -> int:
-    """Return the highest sequence number that the change log has assigned."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-    [(there,)] = connection.execute("SELECT coalesce(max(sequence), 0) FROM changes")
-    return max(int(row[0]) if row else 0, int(there))
+LATEST_CHANGE = (
+    "SELECT coalesce(max(number), 0) FROM (SELECT seq AS number FROM sqlite_sequence"
+    " WHERE name = 'changes' UNION ALL SELECT sequence FROM changes)"
+)
+"""The highest sequence number that the change log has assigned."""
 
 
 def _check_change_log(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Check that each checkpoint is within the log, and that the log keeps no read change."""
-    latest = _latest_change(connection)
+    [(latest,)] = connection.execute(LATEST_CHANGE)
     checkpoints = dict(connection.execute("SELECT consumer, sequence FROM checkpoints"))
     messages = [
         f"the checkpoint of {consumer} is at change {at}, but the change log ends at {latest}:"
@@ -245,15 +244,12 @@ def _check_disk(path: Path) -> Iterator[Finding]:
             yield wrong(f"{place} can't be written; let this user write the file and its folder")
     free = shutil.disk_usage(path.parent).free
     wal = beside(path, WAL).stat().st_size if has_wal(path) else 0
-    size, wal_size, free_size = map(_format_size, (path.stat().st_size, wal, free))
+    counts = (path.stat().st_size, wal, free)
+    size, wal_size, free_size = (f"{count / 2**20:,.1f} MiB" for count in counts)
     sizes = f"{size}, {wal_size} in its WAL, {free_size} free on the disk"
     yield wrong(f"{sizes}; free space on the disk") if free < MIN_FREE_BYTES else ok(sizes)
     if wal > LARGE_WAL_BYTES:
         yield note("the WAL is large because a program keeps a transaction open; stop that program")
-
-
-def _format_size(count: int) -> str:
-    return f"{count / 2**20:,.1f} MiB"
 
 
 COLUMNS = ("ttl", "batch", "due")

@@ -31,7 +31,7 @@ from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin.installation import Group, Source
-from vumi.operate.kinds import VIEW, WrongLineError, kind_of
+from vumi.operate.kinds import VIEW, kind_of
 from vumi.storage.archive import sync_folder
 
 FORMAT = "vu-mi export"
@@ -80,9 +80,17 @@ class LineWriter:
 def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter) -> Iterator[Group]:
     """Write everything; yield each group after it is written.
 
-    Raises `ReportedError`, `UnknownItemError`, `WrongLineError` and `StorageError`.
+    Raises `ReportedError` and `StorageError`.
     """
-    writer.write(header(source.engine, settings, now))
+    header = {
+        "type": HEADER,
+        "format": FORMAT,
+        "version": VERSION,
+        "exported_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "engine": source.engine,
+        "settings": {name: getattr(settings, name) for name in SETTINGS},
+    }
+    writer.write(header)
     for group in source.groups:
         for item in chain([group.head], group.rest):
             writer.write(_to_line(item))
@@ -168,7 +176,7 @@ class ExportFile:
         for number, line in enumerate(_lines(self.name, self.file), 1):
             try:
                 decoded = decode(line)
-            except WrongLineError as error:
+            except ReportedError as error:
                 raise ReportedError(f"line {number} can't be imported: {error}") from error
             if decoded.get("type") not in {HEADER, END}:
                 yield number, decoded
@@ -223,7 +231,7 @@ def read(name: str, file: IO[bytes]) -> ExportFile:
         first, last, count = first or line, line, count + 1
     try:
         check_header(decode(first))
-    except WrongLineError as error:
+    except ReportedError as error:
         raise ReportedError(f"{name} can't be imported: {error}") from error
     if not _ends_with(last, digest.hexdigest()):
         raise ReportedError(
@@ -237,7 +245,7 @@ def _ends_with(last: bytes, digest: str) -> bool:
     """Return whether the last line has the checksum of the lines before it."""
     try:
         end = decode(last)
-    except WrongLineError:
+    except ReportedError:
         return False
     return end.get("type") == END and end.get("sha256") == digest
 
@@ -252,27 +260,15 @@ def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
         raise ReportedError(f"{name} is cut or damaged: {error}") from error
 
 
-def header(engine: str, settings: Settings, now: Seconds) -> dict[str, Any]:
-    """Return the first line of an export."""
-    return {
-        "type": HEADER,
-        "format": FORMAT,
-        "version": VERSION,
-        "exported_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "engine": engine,
-        "settings": {name: getattr(settings, name) for name in SETTINGS},
-    }
-
-
 def check_header(line: Mapping[str, Any]) -> None:
-    """Raise `WrongLineError` unless a line begins an export that this program reads."""
+    """Raise `ReportedError` unless a line begins an export that this program reads."""
     if line.get("format") != FORMAT:
-        raise WrongLineError(f"it is not a {FORMAT}: its first line has no such format")
+        raise ReportedError(f"it is not a {FORMAT}: its first line has no such format")
     version = line.get("version")
     if not isinstance(version, int) or version < 1:
-        raise WrongLineError(f"its version is {version!r}, not a whole number")
+        raise ReportedError(f"its version is {version!r}, not a whole number")
     if version > VERSION:
-        raise WrongLineError(
+        raise ReportedError(
             f"it has version {version} of the format, and this program reads {VERSION}: use a"
             " newer vu-mi"
         )
@@ -284,15 +280,15 @@ def encode(line: Mapping[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """Decode a line. Raises `WrongLineError`."""
+    """Decode a line. Raises `ReportedError`."""
     try:
         decoded = json.loads(line, parse_float=_refuse_number, parse_constant=_refuse_number)
     except (ValueError, RecursionError) as error:
-        raise WrongLineError(f"it is not JSON: {error}") from error
+        raise ReportedError(f"it is not JSON: {error}") from error
     if not isinstance(decoded, dict) or not isinstance(decoded.get("type", ""), str):
-        raise WrongLineError("it is not a JSON object whose type is a text")
+        raise ReportedError("it is not a JSON object whose type is a text")
     return decoded
 
 
 def _refuse_number(number: str) -> NoReturn:
-    raise WrongLineError(f"its number {number} is not whole")
+    raise ReportedError(f"its number {number} is not whole")

@@ -8,8 +8,8 @@ is repeated writes no group twice.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import chain, groupby, islice
@@ -23,7 +23,7 @@ from chalicelib.settings import Feature
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from chalicelib.storage.items import Item, Key, check_item, key_of, number, text
-from chalicelib.storage.ports import Table, check_object_name
+from chalicelib.storage.ports import check_object_name
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, Check, ConditionFailedError, Put
 from chalicelib.ulids import milliseconds
@@ -33,7 +33,7 @@ from vumi.errors import ReportedError
 from vumi.operate import kinds
 from vumi.operate.admin.installation import PATIENCE, Installation, batched
 from vumi.operate.exchange.files import OBJECT, QUEUED_EVENT, ExportFile
-from vumi.operate.kinds import ItemKind, WrongItemError, WrongLineError
+from vumi.operate.kinds import ItemKind, WrongItemError
 
 LISTED_ITEMS = 1_000
 """The items of a group that are kept in memory; those of a larger group are read as needed."""
@@ -70,36 +70,24 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class GivenGroup:
-    """A group of the file: the number of its first line, its head, and its other items.
+    """A group of the file: its first line and its number, its head, and its other items.
 
-    `more` has those that do not fit into memory, or is None. They can be read once.
+    A line that is no item has an empty head. `more` has the items that do not fit into memory, or
+    is None. They can be read once.
     """
 
     line: int
-    kind: ItemKind
-    head: Item
+    fields: Mapping[str, Any]
+    kind: ItemKind = kinds.BADGE
+    head: Item = field(default_factory=dict)
     rest: Sequence[Item] = ()
     more: Iterator[Item] | None = None
 
     @property
     def name(self) -> str:
         """Return the id of the badge, event or wallet, or what the token or ban has for one."""
-        return self.kind.id_of(self.head)
-
-    @property
-    def is_small(self) -> bool:
-        """Return whether one transaction can write the group."""
-        return self.more is None and len(self.rest) <= SMALL_ITEMS
-
-
-@dataclass(frozen=True, slots=True)
-class GivenLine:
-    """A line of the file with its number, and its item, if it has one."""
-
-    number: int
-    fields: dict[str, Any]
-    kind: ItemKind = kinds.BADGE
-    item: Item = field(default_factory=dict)
+        start = self.kind.sort if self.kind.is_alone else self.kind.partition
+        return self.kind.group_of(self.head).removeprefix(start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +99,6 @@ class Restore:
     tokens: bool = False
     patience: Retry = PATIENCE
 
-    @property
-    def _table(self) -> Table:
-        return self.installation.table
-
     def run(self, file: ExportFile) -> Iterator[Restored]:
         """Import all lines in order; yield each group after it is imported.
 
@@ -123,14 +107,14 @@ class Restore:
         batch: list[GivenGroup] = []
         items = 0
         for one in read_groups(file):
-            if isinstance(one, GivenGroup) and one.more is None:
+            if one.head and one.more is None:
                 batch.append(one)
                 items += 1 + len(one.rest)
                 if items < BATCH_ITEMS:
                     continue
             yield from self._restore_batch(batch)
             batch, items = [], 0
-            if isinstance(one, GivenLine):
+            if not one.head:
                 yield self._restore_line(one)
             elif one.more is not None:
                 yield self._restore(one)
@@ -162,11 +146,10 @@ class Restore:
         raise UnavailableError(f"{given.name} was changed by other writes during its import")
 
     def _decide(self, given: GivenGroup) -> Restored:
-        """Compare a group with what is here."""
         decided = partial(Restored, given.kind.name, given.name, given.line)
         if given.kind is kinds.TOKEN and not self.tokens:
             return decided(RestoreOutcome.LEFT_OUT)
-        there = self._table.get(key_of(given.head))
+        there = self.installation.table.get(key_of(given.head))
         if there == given.head:
             return decided(RestoreOutcome.SAME)
         reason = "it is here with other content" if there else self._find_conflict(given)
@@ -174,29 +157,30 @@ class Restore:
 
     def _find_conflict(self, given: GivenGroup) -> str:
         """Return why a group can't be imported: its user has another wallet, or it is a cycle."""
+        table = self.installation.table
         if alias := text(given.head, "alias"):
-            place = given.head if alias == given.name else self._table.get(keys.summary(alias))
+            place = given.head if alias == given.name else table.get(keys.summary(alias))
             return f"its alias {alias} is an alias itself" if text(place or {}, "alias") else ""
         if given.kind is not kinds.WALLET:
             return ""
         user = text(given.head, "user")
-        here = text(self._table.get(wallets.owner(user)) or {}, "wallet")
+        here = text(table.get(wallets.owner(user)) or {}, "wallet")
         return "" if here in {"", given.name} else f"the user {user} has the wallet {here} here"
 
     def _write(self, given: GivenGroup) -> None:
         """Write a group, its head last. Raises `ConditionFailedError` and `StorageRefusedError`."""
         last: dict[Key, Item] = {}
-        latest = 0
+        table, latest = self.installation.table, 0
         for chunk in batched(chain(given.rest, given.more or ()), CHUNK_ITEMS):
             latest = max([latest, *map(_taken_at, filter(_is_view, chunk))])
             items = together = [self._with_ttl(item) for item in chunk]
-            if not given.is_small:
+            if given.more or len(given.rest) > SMALL_ITEMS:
                 together = [item for item in items if _goes_with_head(item)]
-                self._table.put_all([item for item in items if not _goes_with_head(item)])
+                table.put_all([item for item in items if not _goes_with_head(item)])
             last |= {key_of(item): item for item in together}
         self._keep_view_time(max(latest, number(given.head, "watermark")))
         made = self._make_items(given, latest, last.get(keys.owner(given.name), {}))
-        self._table.write(*_head_writes(given), *map(Put, [*last.values(), *made]))
+        table.write(*_head_writes(given), *map(Put, [*last.values(), *made]))
 
     def _make_items(self, given: GivenGroup, latest: int, owner: Item) -> Iterator[Item]:
         """Make what an export leaves out.
@@ -205,11 +189,9 @@ class Restore:
         whose removal folds all.
         """
         if digest := text(owner, "digest"):
-            pk, sk = keys.owned(digest, given.name)
-            yield {"PK": pk, "SK": sk}
+            yield keys.owned(digest, given.name).item()
         if given.kind is kinds.WALLET:
-            key = wallets.owner(text(given.head, "user"))
-            yield {"PK": key.pk, "SK": key.sk, "wallet": given.name}
+            yield wallets.owner(text(given.head, "user")).item(wallet=given.name)
         if latest:
             mark = self._windows.mark(latest)
             ttl = self._windows.marker_ttl(max(mark, int(self.installation.clock())))
@@ -241,23 +223,20 @@ class Restore:
             now = to_milliseconds(self.installation.clock())
             schedule.enqueue_soon([event], self.installation.delivery_queue, now)
 
-    def _restore_line(self, given: GivenLine) -> Restored:
+    def _restore_line(self, given: GivenGroup) -> Restored:
         """Import an object of the archive, or an event that waits in a queue."""
-        if given.fields["type"] == OBJECT:
-            name, archive = given.fields["name"], self.installation.archive
-            body = gzip.compress(given.fields["text"].encode(), mtime=0)
-            restored, write = Restored(OBJECT, name, given.number), partial(archive.put, name, body)
+        kind, name, content = given.fields.values()
+        if kind == OBJECT:
+            body = gzip.compress(content.encode(), mtime=0)
+            write = partial(self.installation.archive.put, name, body)
+        elif queue := self.installation.event_queue(name):
+            write = partial(queue.send, content)
         else:
-            name = given.fields["queue"]
-            queue = self.installation.event_queue(name)
-            if queue is None:
-                reason = f"EVENT_QUEUES has no queue {name} here"
-                return Restored(QUEUED_EVENT, name, given.number, RestoreOutcome.KEPT, reason)
-            restored = Restored(QUEUED_EVENT, name, given.number)
-            write = partial(queue.send, given.fields["body"])
+            reason = f"EVENT_QUEUES has no queue {name} here"
+            return Restored(kind, name, given.line, RestoreOutcome.KEPT, reason)
         if not self.dry_run:
             self.patience.call(write)
-        return restored
+        return Restored(kind, name, given.line)
 
 
 def _head_writes(given: GivenGroup) -> Iterator[Put | Check]:
@@ -280,48 +259,49 @@ def _goes_with_head(item: Item) -> bool:
     return text(item, "SK") in {kinds.OWNER.sort, kinds.MILESTONES.sort}
 
 
-def read_groups(file: ExportFile) -> Iterator[GivenGroup | GivenLine]:
-    """Yield the groups of a file, and its other lines as they are. Raises `ReportedError`.
+def read_groups(file: ExportFile) -> Iterator[GivenGroup]:
+    """Yield the groups of a file, and its other lines. Raises `ReportedError`.
 
     The items of a large group are read when they are needed, and must be before the next group.
     """
     decoded = (_decode(number, line) for number, line in file.lines())
-    for group, members in groupby(decoded, lambda one: one.item and one.kind.group_of(one.item)):
+    for group, members in groupby(decoded, lambda one: one.head and one.kind.group_of(one.head)):
         if not group:
             yield from members
             continue
         first = next(members)
         if first.kind not in kinds.HEADS:
             raise ReportedError(
-                f"line {first.number}: the {first.kind.name} is of no badge or wallet before it"
+                f"line {first.line}: the {first.kind.name} is of no badge or wallet before it"
             )
-        items = (member.item for member in members)  # noqa: B031  the rest of the same members
+        items = (member.head for member in members)  # noqa: B031  the rest of the same members
         rest = list(islice(items, LISTED_ITEMS))
         more = items if len(rest) == LISTED_ITEMS else None
-        yield GivenGroup(first.number, first.kind, first.item, rest, more)
+        yield replace(first, rest=rest, more=more)
 
 
-def _decode(number: int, line: dict[str, Any]) -> GivenLine:
+def _decode(number: int, line: dict[str, Any]) -> GivenGroup:
     try:
         if line.get("type") in _TEXTS:
-            _check_texts(line, _TEXTS[line["type"]])
-            return GivenLine(number, line)
+            return GivenGroup(number, _check_texts(line, _TEXTS[line["type"]]))
         kind, item = kinds.item_of(line)
         check_item(item)
         f"{item.get('alias')}{item.get('user')}".encode()  # SQLite looks up keys as UTF-8
         kinds.check(item)
-    except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
+    except (StorageError, WrongItemError, ReportedError, ValueError) as error:
         raise ReportedError(f"line {number} can't be imported: {error}") from error
-    return GivenLine(number, line, kind, item)
+    return GivenGroup(number, line, kind, item)
 
 
 _TEXTS = {OBJECT: ("name", "text"), QUEUED_EVENT: ("queue", "body")}
 """The texts of the lines that are no items."""
 
 
-def _check_texts(line: dict[str, Any], names: Sequence[str]) -> None:
+def _check_texts(line: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Return a line of texts with its type first. Raises `ReportedError` and `ValueError`."""
     if line.keys() != {"type", *names} or not all(isinstance(line[name], str) for name in names):
-        raise WrongLineError(f"it needs the texts {' and '.join(names)}, and no other field")
+        raise ReportedError(f"it needs the texts {' and '.join(names)}, and no other field")
     "".join(line.values()).encode()
     if line["type"] == OBJECT:
         check_object_name(line["name"])
+    return {name: line[name] for name in ("type", *names)}

@@ -31,7 +31,7 @@ from chalicelib.ulids import earliest
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets.wallet import Entry
 from vumi.journals import query_all
-from vumi.operate.admin.installation import Group, Installation, map_patiently, new_summary
+from vumi.operate.admin.installation import Group, Installation, map_patiently
 from vumi.operate.kinds import BADGE, BAN, ENTRY, HEADS, NONCE, STAYING, WALLET, ItemKind, kind_of
 
 TRIES = 50
@@ -91,7 +91,7 @@ def _find_head(item: Item) -> Key | None:
 
 def _take_new(groups: Sequence[Group], done: set[str]) -> Iterator[Group]:
     """Yield the groups of a badge unless another name of it had them; remember several names."""
-    names = {group.key.pk for group in groups}
+    names = {text(group.head, "PK") for group in groups}
     if names & done:
         return
     if len(names) > 1:
@@ -140,8 +140,7 @@ def _read_name(table: Table, head: Item | None, name: str) -> Group | None:
     others = table.query(partition, last=keys.TRAFFIC + AFTER_EVERY_ID, limit=UNLIMITED)
     if not (head or views or others):
         return None
-    oldest = text(views[0], "SK").removeprefix(keys.VIEW) if views else ""
-    return Group(head or new_summary(name, oldest), [*others, *views])
+    return Group(head or keys.summary(name).item(), [*others, *views])
 
 
 def read_wallet(table: Table, cut: str, key: Key) -> list[Group]:
@@ -154,18 +153,13 @@ def read_wallet(table: Table, cut: str, key: Key) -> list[Group]:
         head = table.get(key)
         if head is None:
             return []
-        later = _read_later(table, cut, key.pk)
+        first, end = ENTRY.sort + cut, ENTRY.sort + AFTER_EVERY_ID
+        entries = map(Entry.of, table.query(key.pk, first=first, last=end, limit=UNLIMITED))
+        later = {entry.entry_id: entry for entry in entries}
         if (last := text(head, "last")) < cut or last in later:
             kept = (_read_kept(table, cut, key.pk, kind) for kind in (NONCE, ENTRY))
             return [Group(_undo(head, later, cut), chain.from_iterable(kept))]
     raise UnavailableError(f"{key.pk} was changed by {TRIES} other writes; try again")
-
-
-def _read_later(table: Table, cut: str, pk: str) -> dict[str, Entry]:
-    """Return the entries of after the cut by their ids."""
-    first, last = ENTRY.sort + cut, ENTRY.sort + AFTER_EVERY_ID
-    entries = map(Entry.of, table.query(pk, first=first, last=last, limit=UNLIMITED))
-    return {entry.entry_id: entry for entry in entries}
 
 
 def _undo(head: Item, later: Mapping[str, Entry], cut: str) -> Item:

@@ -25,8 +25,9 @@ from chalicelib.counting.view import View
 from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Item, text
+from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
+from chalicelib.ulids import TIME_CHARACTERS, earliest, latest
 from chalicelib.units import Seconds
 from chalicelib.wallets.archive import EntryRemoval, make_object
 from chalicelib.wallets.wallet import ENTRY
@@ -35,16 +36,9 @@ from vumi.errors import ReportedError
 from vumi.folder import refuse_foreign_entries
 from vumi.journals import ArchivedObject, in_folder
 from vumi.operate.admin import overview
-from vumi.operate.admin.installation import (
-    Group,
-    LetterOutcome,
-    Source,
-    is_live,
-    later,
-    new_summary,
-)
+from vumi.operate.admin.installation import Group, LetterOutcome, Source
 from vumi.operate.admin.overview import BadgeOverview
-from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, WrongLineError, kind_of
+from vumi.operate.kinds import BADGE, HEADS, STAYING, VIEW, kind_of
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
 from vumi.storage import archive
@@ -57,9 +51,6 @@ from vumi.storage.view_clock import ViewClock
 from vumi.workers.events import DELIVERY_QUEUE, find_queue
 
 ITEMS = f"{ALL_ITEMS} ORDER BY pk DESC, sk DESC"
-FIRST_VIEW = (
-    "SELECT sk FROM viewed CROSS JOIN views ON badge = number WHERE pk = ? ORDER BY sk LIMIT 1"
-)
 MESSAGES = "SELECT id, queue, body FROM messages WHERE queue IN (?, ?)"
 QUEUED_EVENTS = "SELECT queue, body FROM messages WHERE substr(queue, 1, ?) = ? ORDER BY id"
 CHANGES = (
@@ -122,7 +113,7 @@ class FileSource:
         if kind in STAYING:
             return
         if kind not in HEADS:
-            raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")
+            raise ReportedError(f"{pk} has no item {kind.partition} of its own; run vumi check")
         if kind.is_alone:
             yield from (Group(item_of(*row)) for row in chain([first], rows))
             return
@@ -136,32 +127,25 @@ class FileSource:
         summary = Summary.of(badge_id, head or {})
         views = list(self._find_uncounted(summary, self._waiting.pop(badge_id, [])))
         if head is None and (first or views):
-            head = self._make_head(badge_id, views)
+            head = keys.summary(badge_id).item()
         rest = rows if has_summary or first is None else chain([first], rows)
-        moving = filter(partial(_moves, summary=summary), (item_of(*row) for row in rest))
+        counted = VIEW.sort + latest(summary.watermark)
+        moving = (item_of(*row) for row in rest if not VIEW.sort <= row[1] <= counted)
         if head is not None:
             yield Group(head, chain(views, moving))
 
-    def _make_head(self, badge_id: str, waiting: Sequence[Item]) -> Item:
-        """Return the head of a badge without a summary."""
-        rows = self._connection.execute(FIRST_VIEW, (keys.partition(badge_id),)).fetchall()
-        found = sorted([*(sk for (sk,) in rows), *(text(view, "SK") for view in waiting)])
-        return new_summary(badge_id, found[0].removeprefix(VIEW.sort) if found else "")
-
     def _find_uncounted(self, summary: Summary, ulids: Sequence[str]) -> Iterator[Item]:
         """Yield an item for each waiting view that is not counted or stored."""
-        target = self._read_summary(summary.alias) if summary.alias else summary
-        ended = max(summary.reset, target.reset)
+        alias = fetch(self._connection, keys.summary(summary.alias)) if summary.alias else None
+        ended = max(summary.reset, Summary.of(summary.alias, alias or {}).reset)
         for ulid in dict.fromkeys(ulids):
             stored, seen = keys.view(summary.badge_id, ulid), keys.seen(ulid)
             if fetch(self._connection, stored) or fetch(self._connection, seen):
                 continue
             if View(summary.badge_id, ulid).milliseconds > ended:
-                key = keys.view(summary.badge_id, later(ulid, summary.watermark))
-                yield {"PK": key.pk, "SK": key.sk}
-
-    def _read_summary(self, badge_id: str) -> Summary:
-        return Summary.of(badge_id, fetch(self._connection, keys.summary(badge_id)) or {})
+                # Later than the watermark, with the same random part.
+                least = earliest(summary.watermark + 1)[:TIME_CHARACTERS] + ulid[TIME_CHARACTERS:]
+                yield keys.view(summary.badge_id, max(ulid, least)).item()
 
 
 def _make_objects(
@@ -173,12 +157,6 @@ def _make_objects(
             yield make_object([EntryRemoval.of(item_of(*row), sequence, removed_at)])
         except MalformedError as error:
             left_out.append(f"change {sequence}: {error}")
-
-
-def _moves(item: Item, summary: Summary) -> bool:
-    """Return whether an item of a badge moves: all but the views that are counted."""
-    sk = text(item, "SK")
-    return not sk.startswith(VIEW.sort) or is_live(item, summary)
 
 
 PAGE_IDS = 1_000

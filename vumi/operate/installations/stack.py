@@ -26,7 +26,7 @@ from chalicelib.counting.windows import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import Archive, Message, Queue, Table
+from chalicelib.storage.ports import Archive, Message, Queue
 from chalicelib.units import Seconds
 from chalicelib.wallets.archive import PREFIX
 from vumi.errors import ReportedError
@@ -39,7 +39,6 @@ from vumi.operate.exchange.table_source import read_groups
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
-    from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_sqs import SQSClient
     from types_boto3_sqs.type_defs import MessageTypeDef
 
@@ -91,7 +90,9 @@ class StackInstallation:
 
     @property
     def counting(self) -> Counting:
-        return counting_behind(self.table, Windows.of(self.settings), self.clock)
+        """Return what folds need, with a clock that is behind by the margin for the operator's."""
+        windows = Windows.of(self.settings)
+        return Counting(self.table, windows, lambda: self.clock() - CLOCK_MARGIN_SECONDS)
 
     def event_queue(self, name: str) -> SqsQueue | None:
         url = self.settings.event_queues.get(name)
@@ -111,8 +112,7 @@ class StackInstallation:
                 yield stored["Key"], partial(_open_object, client, bucket, stored["Key"])
 
     def items(self) -> Iterator[Item]:
-        table = self.outputs["TableName"]
-        return (decode_item(item) for item in _scan(self._client, table, ConsistentRead=True))
+        return map(decode_item, self._scan(ConsistentRead=True))
 
     def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
         return overview.of_items(self.items(), now)
@@ -123,14 +123,9 @@ class StackInstallation:
             "FilterExpression": "NOT begins_with(SK, :view)",
             "ExpressionAttributeValues": {":view": {"S": keys.VIEW}},
         }
-        table = self.outputs["TableName"]
-        for item in _scan(self._client, table, ConsistentRead=True, **options):
+        for item in self._scan(ConsistentRead=True, **options):
             key = " ".join(item[name].get("S", "") for name in ("PK", "SK"))
             yield key, partial(decode_item, item)
-
-    @property
-    def has_archive(self) -> bool:
-        return "ArchiveBucket" in self.outputs
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
         of_day = {"Prefix": f"{PREFIX}/", "StartAfter": first_name(since)}
@@ -139,7 +134,14 @@ class StackInstallation:
                 yield ArchivedObject(name, read)
 
     def viewed_ids(self) -> Iterator[str]:
-        return viewed_ids(self._client, self.outputs["TableName"])
+        viewed = self._scan(
+            FilterExpression="begins_with(SK, :view)",
+            ExpressionAttributeValues={":view": {"S": keys.VIEW}},
+            ProjectionExpression="PK",
+        )
+        # A Scan reads a partition's items one after the other, so one id is kept in memory.
+        partitions = (item["PK"]["S"] for item in viewed)
+        return (partition.removeprefix(keys.PARTITION) for partition, _ in groupby(partitions))
 
     def redrive_views(self) -> Counter[LetterOutcome]:
         return Redrive(
@@ -150,9 +152,10 @@ class StackInstallation:
             self.settings.retention_seconds,
         ).run()
 
-    @cached_property
-    def _client(self) -> Any:
-        return aws_client("dynamodb", RETRIES)
+    def _scan(self, **options: Any) -> Iterator[Any]:
+        paginator = aws_client("dynamodb", RETRIES).get_paginator("scan")
+        pages = paginator.paginate(TableName=self.outputs["TableName"], **options)
+        return (item for page in pages for item in page["Items"])
 
     def _output(self, name: str, feature: str, parameter: str) -> str:
         if name not in self.outputs:
@@ -188,9 +191,12 @@ class Redrive:
         stayed: set[str] = set()
         while letters := self._receive():
             by_id = {letter["MessageId"]: self._judge(letter) for letter in letters}
-            self._send(
-                [letter for letter in letters if by_id[letter["MessageId"]] is LetterOutcome.SENT]
-            )
+            sent = [one for one in letters if by_id[one["MessageId"]] is LetterOutcome.SENT]
+            self.queue.send_all([Message(letter["Body"]) for letter in sent])
+            for letter in sent:
+                self.client.delete_message(
+                    QueueUrl=self.dead_letters_url, ReceiptHandle=letter["ReceiptHandle"]
+                )
             outcomes.update(outcome for key, outcome in by_id.items() if key not in stayed)
             stayed |= {key for key, outcome in by_id.items() if outcome is not LetterOutcome.SENT}
         return outcomes
@@ -211,43 +217,9 @@ class Redrive:
         too_old = self.clock() + DELIVERY_SECONDS > taken_at + self.retention
         return LetterOutcome.TOO_OLD if too_old else LetterOutcome.SENT
 
-    def _send(self, letters: list[MessageTypeDef]) -> None:
-        """Send letters to the queue, then delete them from the dead letters."""
-        self.queue.send_all([Message(letter["Body"]) for letter in letters])
-        for letter in letters:
-            self.client.delete_message(
-                QueueUrl=self.dead_letters_url, ReceiptHandle=letter["ReceiptHandle"]
-            )
-
-
-def counting_behind(table: Table, windows: Windows, clock: Callable[[], Seconds]) -> Counting:
-    """Return what folds need, with a clock that is behind by the margin for the operator's."""
-    return Counting(table, windows, lambda: clock() - CLOCK_MARGIN_SECONDS)
-
-
-def viewed_ids(client: DynamoDBClient, table: str) -> Iterator[str]:
-    """Scan a table for the ids that views are stored under; an id may come twice.
-
-    A Scan reads a partition's items one after the other, so one id is kept in memory.
-    """
-    viewed = _scan(
-        client,
-        table,
-        FilterExpression="begins_with(SK, :view)",
-        ExpressionAttributeValues={":view": {"S": keys.VIEW}},
-        ProjectionExpression="PK",
-    )
-    partitions = (item["PK"]["S"] for item in viewed)
-    return (partition.removeprefix(keys.PARTITION) for partition, _ in groupby(partitions))
-
 
 def _open_object(client: Any, bucket: str, name: str) -> Any:
     return client.get_object(Bucket=bucket, Key=name)["Body"]
-
-
-def _scan(client: DynamoDBClient, table: str, **options: Any) -> Iterator[Any]:
-    pages = client.get_paginator("scan").paginate(TableName=table, **options)
-    return (item for page in pages for item in page["Items"])
 
 
 def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:

@@ -116,16 +116,9 @@ def test_the_base_of_a_deleted_badge_may_be_set_beside_a_visit(vumi: Vumi) -> No
     assert not read(vumi.table, "a/b").deleted
 
 
-@pytest.mark.parametrize("badge_id", ["", "x" * 201, "a\nb"])
-def test_a_wrong_id_is_wrong_usage(vumi: Vumi, badge_id: str) -> None:
-    assert vumi("show", badge_id) == 2
-    assert "Invalid value for 'ID'" in vumi.err
-
-
 def test_set_adds_a_base_also_to_a_new_badge(vumi: Vumi) -> None:
     assert vumi("set", "a/b", "--base", "100") == 0
     assert vumi("set", "new", "--base", "7") == 0
-    assert vumi("set", "new", "--base", "-1") == 2
     assert (shown(vumi.table, "a/b"), shown(vumi.table, "new")) == (109, 7)
 
 
@@ -156,7 +149,6 @@ def test_claim_hands_out_a_secret_for_any_badge_and_release_takes_it_back(vumi: 
     assert vumi("claim", "a/b", "--digest", digest("of my own")) == 0
     assert vumi.out == "a/b has a new owner\n"
     assert finding.look_up(vumi.table, "a/b").digest == digest("of my own")
-    assert vumi("claim", "a/b", "--digest", "mine") == 2
     assert vumi("release", "a/b", "a/b") == 0
     assert vumi.out == "a/b has no owner now.\na/b had no owner.\n"
     assert not finding.look_up(vumi.table, "a/b").is_claimed
@@ -170,8 +162,6 @@ def test_views_of_hours_are_removed_from_a_badge_that_nobody_owns(vumi: Vumi) ->
         assert vumi("remove-views", "a/b", *hours, "--yes") == 0
         assert vumi.out.endswith(f"Removed {removed}; a/b shows 7 now.\n")
     assert vumi("remove-views", "a/b", *hours) == 2
-    assert vumi("remove-views", "a/b", *hours[:3], "tomorrow", "--yes") == 2
-    assert "give a whole hour in UTC like 2026-11-21T08:00Z" in vumi.err
 
 
 AT = "2026-03-14T12:00:00.000Z"
@@ -191,9 +181,3 @@ def test_bans_are_set_listed_and_lifted(vumi: Vumi) -> None:
     assert run("unban", "spammer/*") == (0, "spammer/* is not banned any more.\n")
     assert run("unban", "spammer/*")[0] == 1
     assert [one.pattern for one in bans.read_all(vumi.table)] == ["\u00e9"]
-
-
-@pytest.mark.parametrize("wrong", [["", "--reason", "x"], ["a", "--reason", "x" * 201]])
-def test_a_wrong_ban_is_refused(vumi: Vumi, wrong: list[str]) -> None:
-    assert vumi("ban", *wrong) == 2
-    assert bans.read_all(vumi.table) == []

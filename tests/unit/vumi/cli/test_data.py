@@ -53,31 +53,11 @@ def test_backups_and_the_restore_print_what_they_made(
     assert vumi("restore", "--aside", str(new)) == 0
     before = f"The folder before is {data}.2026-11-22T171500Z; remove it when you need nothing in"
     assert vumi.out == f"{data} {complete}; start vu-mi.\n{before} it.\n"
-
-
-def test_json_has_the_same(vumi: Vumi, tmp_path: Path) -> None:
     new, restored = tmp_path / "new", tmp_path / "restored"
     assert vumi.json("backup", str(new)) == [{"backup": str(new), "objects": 0, "removed": []}]
     vumi.invocation = Invocation({"DATA": str(restored)}, lambda: NOW)
     found = vumi.json("restore", str(new))
     assert found == [{"data": str(restored), "objects": 0, "before": None}]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["backup"],
-        ["backup", "--keep", "0", "x"],
-        ["backup", "--keep", "7"],
-        ["restore"],
-        ["check", "--table", "x"],
-    ],
-)
-def test_wrong_usage_has_status_2_and_makes_nothing(
-    vumi: Vumi, tmp_path: Path, arguments: list[str]
-) -> None:
-    assert vumi(*arguments) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_check_prints_findings_as_json(vumi: Vumi) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import sys
 import time
-from io import BytesIO, StringIO, TextIOWrapper
+from io import StringIO
 from pathlib import Path
 
 import click
@@ -18,13 +14,13 @@ from chalicelib import VERSION
 from chalicelib.storage.errors import UnavailableError
 from simulation.storage import FaultyTable, raising
 from simulation.views import put_summary
+from tests.terminals import Terminal, run_on_terminal
 from tests.unit.vumi.commands import Vumi
-from vumi.cli import output
 from vumi.cli.options import Invocation
 from vumi.cli.output import CLEAR_LINE, Progress
 from vumi.cli.program import COMMANDS, GROUPS, main
-from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
+from vumi.tokens import FIRST_FILE
 
 
 def test_the_program_tells_its_commands_and_its_version(
@@ -44,12 +40,42 @@ def test_the_program_tells_its_commands_and_its_version(
     assert "Usage: vumi [OPTIONS] COMMAND [ARGS]..." in capsys.readouterr().err
 
 
+HOUR = "2026-03-13T00"
+
+
 @pytest.mark.parametrize(
-    "arguments", [["count"], ["fold"], ["fold", "a", "--all"], ["redrive", "now"], ["import"]]
+    ("arguments", "says"),
+    [
+        (["count"], "No such command 'count'"),
+        (["fold"], "give --all or the ids of badges"),
+        (["fold", "a", "--all"], "give --all or the ids of badges"),
+        (["redrive", "now"], "unexpected extra argument"),
+        (["import"], "give a FILE"),
+        (["backup"], "Missing argument 'FOLDER'"),
+        (["backup", "--keep", "7"], "Missing argument 'FOLDER'"),
+        (["backup", "--keep", "0", "x"], "'--keep': 0 is not in the range"),
+        (["restore"], "Missing argument 'BACKUP'"),
+        (["check", "--table", "x"], "--table needs --stack"),
+        (["list", "--limit", "0"], "'--limit': 0 is not in the range"),
+        (["list", "--limit", "100001"], "'--limit': 100001 is not in the range"),
+        (["list", "--sort", "name"], "'name' is not one of"),
+        *((["show", one], "Invalid value for 'ID'") for one in ("", "x" * 201, "a\nb")),
+        (["set", "a", "--base", "-1"], "'--base': -1 is not in the range"),
+        (["claim", "a", "--digest", "mine"], "give 64 hex digits in lower case"),
+        (["remove-views", "a", "--from", HOUR, "--to", "12"], "give a whole hour in UTC like 2026"),
+        (["ban", "", "--reason", "x"], "Invalid value for 'PATTERN'"),
+        (["ban", "a", "--reason", "x" * 201], "Invalid value for '--reason'"),
+        (["statement", "x", "--since", "1"], "give 2026-11-22 or 2026-11-22T17:15:00Z, not '1'"),
+    ],
 )
-def test_wrong_usage_has_status_2(vumi: Vumi, arguments: list[str]) -> None:
+def test_wrong_usage_has_status_2_and_changes_nothing(
+    vumi: Vumi, arguments: list[str], says: str
+) -> None:
+    before = dict(vumi.memory.items)
     assert vumi(*arguments) == 2
     assert vumi.err.startswith("Usage: vumi ")
+    assert says in " ".join(vumi.err.split())
+    assert vumi.memory.items == before
 
 
 @pytest.mark.parametrize(
@@ -101,66 +127,28 @@ def test_a_shell_completes_commands_and_options(
     assert ("redrive-events" in out, "import" in out) == (True, False)
 
 
-RED, GREEN = "\x1b[31m", "\x1b[32m"
-
-
-class Stream(TextIOWrapper):
-    """A stream that may be a terminal."""
-
-    def __init__(self, *, is_terminal: bool, encoding: str = "utf-8") -> None:
-        super().__init__(BytesIO(), encoding)
-        self.is_terminal = is_terminal
-
-    def isatty(self) -> bool:
-        return self.is_terminal
-
-
-@pytest.mark.parametrize("kind", FindingKind)
-def test_a_terminal_shows_a_coloured_symbol_and_a_pipe_the_word(kind: FindingKind) -> None:
-    shown = output.mark(kind, Stream(is_terminal=True))
-    symbol = click.unstyle(shown)
-    assert (len(symbol), symbol == shown) == (1, False)
-    for stream in (Stream(is_terminal=False), Stream(is_terminal=True, encoding="latin-1")):
-        assert output.mark(kind, stream) == f"{kind}:"
+RED = "\x1b[31m"
 
 
 @pytest.mark.parametrize(
-    ("environment", "wanted"),
-    [({}, None), ({"NO_COLOR": ""}, None), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    ("environment", "marks", "has_colours"),
+    [
+        ({"NO_COLOR": ""}, {"✓", "!", "✗"}, True),
+        ({"NO_COLOR": "1"}, {"✓", "!", "✗"}, False),
+        ({"TERM": "dumb"}, {"✓", "!", "✗"}, False),
+        ({"PYTHONIOENCODING": "latin-1"}, {"ok:", "note:", "wrong:"}, True),
+    ],
 )
-def test_colours_are_refused_by_the_environment(
-    environment: dict[str, str], wanted: object
+def test_a_check_on_a_terminal_has_symbols_and_colours_unless_they_are_refused(
+    tmp_path: Path, environment: dict[str, str], marks: set[str], *, has_colours: bool
 ) -> None:
-    assert output.wants_color(environment) is wanted
-
-
-def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
-    """Run `vumi`, and return its status and what it writes to a pseudo-terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.run(  # noqa: S603  our own program
-        [sys.executable, "-m", "vumi", *arguments],
-        env={**os.environ, "TERM": "xterm", **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        check=False,
-    )
-    os.close(theirs)
-    seen = os.read(ours, 10_000).decode()
-    os.close(ours)
-    return process.returncode, seen
-
-
-def test_a_check_on_a_terminal_has_colours_unless_they_are_refused(tmp_path: Path) -> None:
     Database(tmp_path / FILE).close()
-    data = str(tmp_path)
-    tmp_path.chmod(0o700)
-    status, seen = run_on_terminal("check", DATA=data)
-    assert status == 0
-    assert f"{GREEN}✓\x1b[0m badges: each count equals the sum of its history\r\n" in seen
-    status, seen = run_on_terminal("check", DATA=data, NO_COLOR="1")
-    assert "✓ badges: each count equals the sum of its history\r\n" in seen
-    assert "\x1b" not in seen
+    (tmp_path / FIRST_FILE).touch()
+    tmp_path.chmod(0o777)
+    status, seen = run_on_terminal("check", **{"DATA": str(tmp_path), **environment})
+    assert status == 3
+    assert marks <= {line.split()[0] for line in click.unstyle(seen).splitlines()}
+    assert ("\x1b" in seen) is has_colours
 
 
 @pytest.mark.parametrize("arguments", [["show", "nobody"], ["lst"]])
@@ -176,44 +164,24 @@ def test_the_first_word_of_an_error_is_red_on_a_terminal_alone(
 
 # ---- the line of progress
 
-
-class Terminal(StringIO):
-    """A stream that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+DRAWN = [f"{CLEAR_LINE}reading ({seconds} s, 2 so far)" for seconds in (2, 3)]
 
 
-def after(seconds: int, stream: StringIO) -> Progress:
-    """Return the progress of a command that has read two items and takes this time."""
+@pytest.mark.parametrize(
+    ("seconds", "stream", "shown"),
+    [(3, Terminal(), [*DRAWN, CLEAR_LINE]), (1, Terminal(), []), (3, StringIO(), [])],
+    ids=["long", "short", "pipe"],
+)
+def test_a_terminal_shows_a_line_from_the_second_second_on_and_it_is_removed(
+    seconds: int, stream: StringIO, shown: list[str]
+) -> None:
     line, waits = Progress("reading", stream), iter([False] * seconds)
     assert list(line.count("ab")) == ["a", "b"]
     line.run(lambda _: next(waits, True))
-    return line
-
-
-def text(line: Progress) -> str:
-    assert isinstance(line.stream, StringIO)
-    return line.stream.getvalue()
-
-
-def test_a_line_is_shown_from_the_second_second_on_and_is_removed() -> None:
-    line = after(3, Terminal())
-    drawn = [f"{CLEAR_LINE}reading ({seconds} s, 2 so far)" for seconds in (2, 3)]
-    assert text(line) == "".join(drawn)
+    assert stream.getvalue() == "".join(shown[:2])
     line.hide()
     line.hide()
-    assert text(line) == "".join([*drawn, CLEAR_LINE])
-
-
-def test_a_short_command_shows_no_line() -> None:
-    line = after(1, Terminal())
-    line.hide()
-    assert text(line) == ""
-
-
-def test_a_pipe_gets_no_line() -> None:
-    assert text(after(3, StringIO())) == ""
+    assert stream.getvalue() == "".join(shown)
 
 
 NEW = "?"

@@ -6,35 +6,35 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.counting import keys
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.summary import read
 from chalicelib.counting.windows import Counting, Windows
 from chalicelib.events import schedule
-from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import LEASE_SECONDS, DeliveryResult, Event, Leases, Status, message
+from chalicelib.events.event import Event, Leases, Status, message
+from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.units import to_milliseconds
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime
-from simulation.scheduled_events import AT, an_event, deliver
+from simulation.installation import MemoryInstallation, invoke_on
+from simulation.scheduled_events import AT, an_event
 from simulation.storage import FakeQueue, FaultyTable, MemoryTable, raising
 from simulation.views import shown, store, summary, view
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation
-from vumi.cli.queues import FoldedBadge, Redriven, RedriveOutcome, fold_badges, redrive_each, report
+from vumi.cli.program import execute
+from vumi.cli.queues import fold_badges
 from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
-from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, counting_behind, viewed_ids
+from vumi.operate.installations.stack import CLOCK_MARGIN_SECONDS, StackInstallation
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -57,17 +57,23 @@ def take(table: Table, *badge_ids: str, taken: float = NOON, views: int = 2) -> 
     assert store(table, *stored, now=taken) == {}
 
 
-def fold(table: Table, badge_ids: Iterable[str] = BADGES) -> Iterator[FoldedBadge]:
+def fold(table: Table, badge_ids: Iterable[str] = BADGES) -> None:
     patience = FakeTime().retry(attempts=2)
-    return fold_badges(Counting(table, Windows(), lambda: LATER), map, badge_ids, patience)
+    fold_badges(Counting(table, Windows(), lambda: LATER), map, badge_ids, patience)
 
 
-def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: SqliteTable) -> None:
+def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(
+    table: SqliteTable, capsys: pytest.CaptureFixture[str]
+) -> None:
     take(table, *BADGES)
-    assert list(fold(table)) == [FoldedBadge(badge_id, 2) for badge_id in BADGES]
+    fold(table)
     assert {read(table, badge_id).count for badge_id in BADGES} == {2}
     assert {shown(table, badge_id) for badge_id in BADGES} == {2}
-    assert list(fold(table)) == [FoldedBadge(badge_id) for badge_id in BADGES]
+    fold(table)
+    assert capsys.readouterr().out.splitlines() == [
+        "folded 500 views of 250 badges",
+        "folded 0 views of 250 badges",
+    ]
 
 
 def test_a_badge_that_fails_delays_no_other_and_is_named(
@@ -77,7 +83,7 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
     table.put_all([broken])
     with pytest.raises(ReportedError, match="1 badge not folded"):
-        report(fold(table, ["a", "b", "c"]))
+        fold(table, ["a", "b", "c"])
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("b is not folded: TypeError(")
     assert told[1:] == ["folded 4 views of 3 badges"]
@@ -92,7 +98,10 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     ],
 )
 def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
-    table: SqliteTable, failures: list[BaseException], reason: str
+    table: SqliteTable,
+    failures: list[BaseException],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The first 100 are folded, and the next run folds the others. So it is after Ctrl-C."""
     take(table, *BADGES)
@@ -100,46 +109,39 @@ def test_a_storage_that_throttles_is_retried_and_then_ends_the_run_with_the_fix(
     faulty = FaultyTable(table, before_write=raising(once, *[None] * 100, *failures))
     stopped = f"folding badges stopped after 100: {reason}; run it again for the rest"
     with pytest.raises(ReportedError, match=stopped):
-        report(fold(faulty))
-    assert sum(folded.views for folded in fold(table)) == 2 * 150
+        fold(faulty)
+    fold(table)
+    assert capsys.readouterr().out == "folded 300 views of 250 badges\n"
 
 
 # ---- on AWS
 
 
-def test_on_aws_the_badges_are_those_that_have_views() -> None:
+@pytest.fixture
+def stack() -> Iterator[StackInstallation]:
+    """Return a stack, whose operator's clock is ahead."""
     with mock_aws(), closing(aws_client("dynamodb")) as client:
         create_table(client, "vu-mi")
-        table = DynamoTable(client, "vu-mi")
-        take(table, "a", "ü/#VIEW", "c", views=40)
-        table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
-        found = list(viewed_ids(client, "vu-mi"))
-    assert sorted(found) == ["a", "c", "ü/#VIEW"]
+        ahead = NOON + CLOCK_MARGIN_SECONDS
+        yield StackInstallation("vu-mi", {"TableName": "vu-mi"}, Settings(), lambda: ahead)
 
 
-def test_on_aws_a_badge_with_views_on_two_pages_is_returned_once() -> None:
-    pages = [["USER#a", "USER#b"], [], ["USER#b", "USER#b", "USER#c"]]
-
-    class Client:
-        def get_paginator(self, operation: str) -> Client:
-            assert operation == "scan"
-            return self
-
-        def paginate(self, **_: object) -> list[dict[str, Any]]:
-            return [{"Items": [{"PK": {"S": pk}} for pk in page]} for page in pages]
-
-    client: Any = Client()
-    assert list(viewed_ids(client, "vu-mi")) == ["a", "b", "c"]
+def test_on_aws_the_badges_are_those_that_have_views(stack: StackInstallation) -> None:
+    take(stack.table, "a", "ü/#VIEW", "c", views=40)
+    others: list[Item] = [{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "X"}]
+    stack.table.put_all(others)
+    assert sorted(stack.viewed_ids()) == ["a", "c", "ü/#VIEW"]
 
 
-def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteTable) -> None:
+def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(
+    stack: StackInstallation,
+) -> None:
     """Otherwise a young view could be put before the watermark."""
-    ahead = NOON + CLOCK_MARGIN_SECONDS
-    take(table, "young")
-    take(table, "old", taken=NOON - 1_200)
-    own = counting_behind(table, Windows(), lambda: ahead)
-    assert [BadgeFold(own, badge_id).fold_all() for badge_id in ("young", "old")] == [0, 2]
-    assert read(table, "young").watermark < NOON * 1000
+    take(stack.table, "young")
+    take(stack.table, "old", taken=NOON - 1_200)
+    folds = [BadgeFold(stack.counting, badge_id).fold_all() for badge_id in ("young", "old")]
+    assert folds == [0, 2]
+    assert read(stack.table, "young").watermark < NOON * 1000
 
 
 # ---- on one machine
@@ -173,7 +175,6 @@ def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
         assert highest * 1000 > read(table, "a").watermark
 
 
-GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 REDRIVEN_AT = AT + 60_000
 
 
@@ -181,104 +182,91 @@ def accept(table: Table, name: str) -> Event:
     return schedule.accept(an_event(name), table, FakeQueue(), AT).event
 
 
-def give_up(table: Table, *names: str) -> None:
-    """Events whose receivers answered 410."""
-    delivery = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
+def fail(table: Table, *names: str, errors: Sequence[str] = ("answered 410",)) -> None:
+    """Put events that have failed; an attempt whose worker died has no error."""
+    attempts: list[Value] = [{"started": AT, "error": error} for error in errors]
     for name in names:
-        accept(table, name)
-        claimed = delivery.claim(name)
-        assert claimed is not None
-        deliver(delivery, claimed)
+        event = an_event(name)
+        failed = event.new_item() | event.end(Status.ERROR, AT)
+        table.put_all([failed | {"attempts": attempts, "tries": len(attempts)}])
 
 
-def redrive(
-    table: Table, queue: FakeQueue | None = None, names: Sequence[str] = ()
-) -> list[Redriven]:
-    return list(redrive_each(table, queue or FakeQueue(), lambda: REDRIVEN_AT / 1000, names))
+def redrive(vumi: Vumi, *names: str) -> list[tuple[str, str, str]]:
+    """Return the events of a redrive, each with its outcome and its last error."""
+    vumi.clock.now = REDRIVEN_AT / 1000
+    found = vumi.json("redrive-events", *names)
+    return [(one["id"], one["outcome"], one["error"]) for one in found]
 
 
-def test_all_failed_events_are_queued_again_and_no_others(table: Table) -> None:
-    names = {f"lost-{number}" for number in range(20)}
-    give_up(table, *names)
+def queued(vumi: Vumi) -> list[str]:
+    assert isinstance(vumi.installation.delivery_queue, FakeQueue)
+    return vumi.installation.delivery_queue.bodies
+
+
+def test_all_failed_events_are_queued_again_and_no_others(vumi: Vumi) -> None:
+    table, names = vumi.memory, {f"lost-{number}" for number in range(20)}
+    fail(table, *names)
     accept(table, "waiting")
     accept(table, "cancelled")
     schedule.cancel(table, Leases(), "cancelled", AT)
-    queue = FakeQueue()
-    done = redrive(table, queue)
-    assert {one.event_id for one in done} == names
-    assert {(one.outcome, one.error) for one in done} == {(RedriveOutcome.REDRIVEN, "answered 410")}
-    assert sorted(queue.bodies) == sorted(map(message, names))
+    assert sorted(redrive(vumi)) == [(name, "redriven", "answered 410") for name in sorted(names)]
+    assert sorted(queued(vumi)) == sorted(map(message, names))
     redriven = [schedule.read(table, name) for name in names]
     assert {(one.status, one.next_at) for one in redriven} == {(Status.ACTIVE, REDRIVEN_AT)}
     assert schedule.read(table, "waiting").next_at == AT
     assert schedule.read(table, "cancelled").status is Status.CANCELLED
-    assert redrive(table) == []
+    assert redrive(vumi) == []
 
 
-def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
-    """Attempt an event twice; a worker without a result dies. Then the event has failed."""
-    now = [AT]
-    clock, leases = lambda: now[0] / 1000, Leases()
-    delivery = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
-    accept(table, name)
-    for _ in range(2):
-        claimed = delivery.claim(name)
-        assert claimed is not None
-        if deliveries:
-            deliver(delivery, claimed)
-        now[0] += LEASE_SECONDS * 1000
-    assert delivery.claim(name) is None
-
-
-def test_the_last_error_is_that_of_the_last_known_attempt(table: Table) -> None:
-    wear_out(table, "told", [DeliveryResult(error="answered 500")])
-    wear_out(table, "silent", [])
-    assert redrive(table, names=["told", "silent"]) == [
-        Redriven("told", RedriveOutcome.REDRIVEN, "answered 500"),
-        Redriven("silent", RedriveOutcome.REDRIVEN, ""),
+def test_the_last_error_is_that_of_the_last_known_attempt(vumi: Vumi) -> None:
+    fail(vumi.memory, "told", errors=("answered 410", "answered 500", ""))
+    fail(vumi.memory, "silent", errors=("", ""))
+    assert redrive(vumi, "told", "silent") == [
+        ("told", "redriven", "answered 500"),
+        ("silent", "redriven", ""),
     ]
 
 
 def test_only_named_failed_events_are_redriven_and_nothing_is_written_for_others(
-    table: Table,
+    vumi: Vumi,
 ) -> None:
-    give_up(table, "a", "b")
-    accept(table, "waiting")
-    watched = FaultyTable(table)
-    assert redrive(watched, names=["waiting", "nobody", "b"]) == [
-        Redriven("waiting", RedriveOutcome.NOT_FAILED),
-        Redriven("nobody", RedriveOutcome.UNKNOWN),
-        Redriven("b", RedriveOutcome.REDRIVEN, "answered 410"),
+    fail(vumi.memory, "a", "b")
+    accept(vumi.memory, "waiting")
+    vumi.installation.faulty = watched = FaultyTable(vumi.memory)
+    assert redrive(vumi, "waiting", "nobody", "b") == [
+        ("waiting", "not_failed", ""),
+        ("nobody", "unknown", ""),
+        ("b", "redriven", "answered 410"),
     ]
     assert {write.key.pk for writes in watched.written for write in writes} == {"TIMER#b"}
-    assert schedule.read(table, "a").status is Status.ERROR
+    assert schedule.read(vumi.memory, "a").status is Status.ERROR
 
 
-def test_two_concurrent_redrives_queue_an_event_once(table: Table) -> None:
-    give_up(table, "a")
-    queue = FakeQueue()
+def test_two_concurrent_redrives_queue_an_event_once(vumi: Vumi) -> None:
+    fail(vumi.memory, "a")
+    others = MemoryInstallation(vumi.memory, delivery_queue=vumi.installation.delivery_queue)
 
     def other(_: object) -> None:
-        redrive(table, queue, ["a"])
+        assert execute(["redrive-events", "a"], invoke_on(others)) == 0
 
-    faulty = FaultyTable(table, before_write=other)
-    assert redrive(faulty, queue, ["a"]) == [Redriven("a", RedriveOutcome.NOT_FAILED)]
-    assert queue.bodies == [message("a")]
+    vumi.installation.faulty = FaultyTable(vumi.memory, before_write=other)
+    assert vumi("redrive-events", "a") == 0
+    assert vumi.out.count("a skipped, because it has not failed\n") == 1
+    assert queued(vumi) == [message("a")]
 
 
-def test_a_redrive_that_failed_is_continued_by_the_next(table: Table) -> None:
-    give_up(table, "a", "b", "c")
-    faulty = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
-    begun = redrive_each(faulty, FakeQueue(), lambda: REDRIVEN_AT / 1000)
-    first = next(begun)
-    with pytest.raises(UnavailableError):
-        next(begun)
-    rest = {one.event_id for one in redrive(table)}
-    assert rest == {"a", "b", "c"} - {first.event_id}
+def test_a_redrive_that_failed_is_continued_by_the_next(vumi: Vumi) -> None:
+    fail(vumi.memory, "a", "b", "c")
+    failure = raising(None, UnavailableError("throttled"))
+    vumi.installation.faulty = FaultyTable(vumi.memory, before_write=failure)
+    [(first, *_)] = redrive(vumi)
+    assert vumi.err == "Error: throttled\n"
+    vumi.installation.faulty = None
+    assert {first} | {name for name, *_ in redrive(vumi)} == {"a", "b", "c"}
 
 
 def test_the_report_has_every_event_and_its_last_error(vumi: Vumi) -> None:
-    give_up(vumi.table, "a")
+    fail(vumi.table, "a")
     assert [vumi("redrive-events", "a", "nobody"), vumi.err] == [0, ""]
     assert vumi.out == (
         "a queued again; its last error: answered 410\nnobody unknown\n"

@@ -18,7 +18,7 @@ from simulation.storage import MemoryTable
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.statement import HEADER, open_statement
 from vumi.errors import ReportedError
-from vumi.journals import PAGE, UnreadableObjectError, query_all
+from vumi.journals import PAGE, query_all
 from vumi.operate.admin.installation import Installation
 from vumi.operate.installations.file import open_installation
 from vumi.settings import StandaloneSettings
@@ -49,9 +49,9 @@ class Bank:
 
 
 def read(installation: Installation, wallet_id: str) -> list[tuple[int, int]]:
-    with open_statement(installation, wallet_id) as statement:
-        found = [(change, balance) for _, change, balance in statement.lines()]
-        assert statement.balance == (found[-1][1] if found else 0)
+    with open_statement(installation, wallet_id) as (balance, lines):
+        found = [line[1:] for line in lines]
+        assert balance == (found[-1][1] if found else 0)
         return found
 
 
@@ -82,12 +82,12 @@ def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
     installation = MemoryInstallation()
     bank = Bank(installation.table)
     bank.post(5, bank.a)
-    with open_statement(installation, bank.a) as statement:
+    with open_statement(installation, bank.a) as (balance, lines):
         bank.post(6, bank.a)
-        assert [balance for *_, balance in statement.lines()] == [5] == [statement.balance]
-    with open_statement(installation, bank.a) as statement:
+        assert [line[2] for line in lines] == [5] == [balance]
+    with open_statement(installation, bank.a) as (_, lines):
         archive_all(bank.entries(bank.a), installation.archive)
-        assert [balance for *_, balance in statement.lines()] == [5, 11]
+        assert [line[2] for line in lines] == [5, 11]
 
 
 def test_entries_that_a_restore_has_undone_or_that_name_the_wallet_are_left_out() -> None:
@@ -108,7 +108,7 @@ def test_only_the_days_since_the_wallet_was_opened_are_read() -> None:
     installation.archive.put("journal/malformed/a.jsonl.gz", b"no gzip")
     assert read(installation, bank.a) == []
     installation.archive.put("journal/2027/01/15/a.jsonl.gz", b"no gzip")
-    with pytest.raises(UnreadableObjectError, match=r"15/a.jsonl.gz can't be read: Not a gzipped"):
+    with pytest.raises(ReportedError, match=r"15/a.jsonl.gz can't be read: Not a gzipped"):
         read(installation, bank.a)
 
 
@@ -198,11 +198,6 @@ def test_bounds_leave_entries_out_and_keep_the_balances(
     *entries, end = vumi.json("statement", bank.a, *bounds)
     assert [entry["balance"] for entry in entries] == balances
     assert end["journal"] == "8"
-
-
-def test_a_wrong_bound_is_wrong_usage(vumi: Vumi, bank: Bank) -> None:
-    assert vumi("statement", bank.a, "--since", "monday") == 2
-    assert "give 2026-11-22 or 2026-11-22T17:15:00Z, not 'monday'" in vumi.err
 
 
 def test_a_balance_that_differs_from_the_journal_has_status_3(vumi: Vumi, bank: Bank) -> None:

@@ -22,6 +22,7 @@ from chalicelib.owners.finding import OwnedBadge
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, FakeTime
+from simulation.faults import Crash
 from simulation.storage import FaultyTable, MemoryTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
 from tests.profile import cases
@@ -93,28 +94,6 @@ def test_no_id_is_a_formula_and_each_comes_back(beginning: str, end: str) -> Non
     assert row.badge_id == badge_id
 
 
-def test_a_file_that_is_too_large_is_refused(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(counts.MAX_BYTES + 1)
-    with pytest.raises(ReportedError, match="split it"):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("a", "give id,count, not 1 fields; quote an id that has a comma"),
-        ("a,b,1", "give id,count, not 3 fields; quote an id that has a comma"),
-        (",1", "the id is empty: give one like owner/name"),
-        ("a,", f"give a whole number from 0 to {MAX_BASE}, not ''"),
-        (f"a,{MAX_BASE + 1}", f"give a whole number from 0 to {MAX_BASE}, not '{MAX_BASE + 1}'"),
-    ],
-)
-def test_a_wrong_line_is_named_with_the_fix(path: Path, line: str, says: str) -> None:
-    content = f"good,1\n{line}\n"
-    assert refusal(path, content) == f"FILE: nothing was imported\n  line 2: {says}"
-
-
 def test_wrong_lines_are_listed_up_to_a_limit(path: Path) -> None:
     told = refusal(path, "good,1\n" + "bad\n" * (MAX_PROBLEMS + 3)).splitlines()
     assert len(told) == 1 + MAX_PROBLEMS + 1
@@ -123,20 +102,37 @@ def test_wrong_lines_are_listed_up_to_a_limit(path: Path) -> None:
     assert "more" not in refusal(path, "bad\n" * MAX_PROBLEMS)
 
 
+FIELDS = "give id,count, not {} fields; quote an id that has a comma"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("a", FIELDS.format(1)),
+        ("a,b,1", FIELDS.format(3)),
+        (",1", "the id is empty: give one like owner/name"),
+        ("a,", f"give a whole number from 0 to {MAX_BASE}, not ''"),
+        (f"a,{MAX_BASE + 1}", f"give a whole number from 0 to {MAX_BASE}, not '{MAX_BASE + 1}'"),
+        ("id,count", f"give a whole number from 0 to {MAX_BASE}, not 'count'"),
+        ("good,3", "good has 3 here but 1 in line 1"),
+    ],
+)
+def test_a_wrong_line_is_named_with_the_fix(path: Path, line: str, says: str) -> None:
+    content = f"good,1\n{line}\nb,2\n"
+    assert refusal(path, content) == f"FILE: nothing was imported\n  line 2: {says}"
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"a,1\n\xff,2\n", "FILE can't be read as UTF-8: 'utf-8' codec"),
         (b'a,1\n"b"c,2\n', "FILE: line 2 is not CSV: "),
         (b'a,1\n"b,2\n', "FILE: line 2 is not CSV: "),
-        ("a,1\nid,count\n", "FILE: nothing was imported\n  line 2: give a whole number"),
-        (
-            "id,count\na,1\nb,2\na,3\n",
-            "FILE: nothing was imported\n  line 4: a has 3 here but 1 in line 2",
-        ),
+        (bytes(counts.MAX_BYTES + 1), "FILE has more than 33,554,432 bytes: split it"),
     ],
+    ids=["not UTF-8", "a quote", "no end", "too large"],
 )
-def test_a_wrong_file_is_refused(path: Path, content: bytes | str, says: str) -> None:
+def test_a_wrong_file_is_refused(path: Path, content: bytes, says: str) -> None:
     assert refusal(path, content).startswith(says)
 
 
@@ -158,12 +154,9 @@ def read_sample(content: str) -> dict[str, int]:
     return {row.badge_id: row.count for row in counts.read_leancloud("FILE", file, "me.example")}
 
 
-def test_pages_have_the_ids_of_the_script_and_the_site_has_their_sum() -> None:
-    assert read_sample(SAMPLE) == COUNTS
-
-
-def test_an_array_is_read_too() -> None:
-    assert read_sample(f"[{','.join(SAMPLE.splitlines()[1:])}]") == COUNTS
+@pytest.mark.parametrize("content", [SAMPLE, f"[{','.join(SAMPLE.splitlines()[1:])}]"])
+def test_pages_have_the_ids_of_the_script_and_the_site_has_their_sum(content: str) -> None:
+    assert read_sample(content) == COUNTS
 
 
 @pytest.mark.parametrize(
@@ -180,10 +173,6 @@ def test_a_wrong_line_is_named_and_nothing_is_imported(line: str, reason: str) -
     with pytest.raises(ReportedError, match="FILE: nothing was imported") as refused:
         read_sample(SAMPLE.splitlines()[0] + "\n" + line + "\n")
     assert reason in str(refused.value)
-
-
-class KilledError(Exception):
-    """The process ends here."""
 
 
 @pytest.fixture
@@ -232,29 +221,19 @@ def test_a_count_becomes_the_base_of_its_badge_and_again_changes_nothing(table: 
 
 
 @pytest.mark.parametrize(
-    ("replace", "outcome"), [(False, ImportOutcome.KEPT), (True, ImportOutcome.REPLACED)]
+    ("change", "base"),
+    [(BadgeChange(base=5), 5), (BadgeChange(base=0), 0), (BadgeChange(reset=True), 0)],
+    ids=["base 5", "base 0", "reset"],
 )
-def test_another_base_is_kept_unless_replaced(
-    table: Table,
-    replace: bool,  # noqa: FBT001
-    outcome: ImportOutcome,
+def test_another_base_of_the_owner_is_kept_unless_replaced(
+    table: Table, change: BadgeChange, base: int
 ) -> None:
-    claimed(table, "a", base=5)
-    [result] = job(table, replace=replace).run(rows(a=1000))
-    assert result == ImportResult(ImportedCount(2, "a", 1000), outcome, before=5)
-    assert shown(table, "a") == (1000 if replace else 5)
-
-
-@pytest.mark.parametrize(
-    "change", [BadgeChange(base=0), BadgeChange(reset=True)], ids=["base 0", "reset"]
-)
-def test_a_base_that_an_owner_set_to_0_is_kept(table: Table, change: BadgeChange) -> None:
-    imported(table, rows(a=0))
-    owned = claimed(table, "a")
-    changing.change(table, owned, change, NOON)
-    assert imported(table, rows(a=1000)) == [ImportOutcome.KEPT]
-    assert shown(table, "a") == 0
-    assert imported(table, rows(a=1000), replace=True) == [ImportOutcome.REPLACED]
+    changing.change(table, claimed(table, "a"), change, NOON)
+    row = ImportedCount(2, "a", 1000)
+    assert list(job(table).run([row])) == [ImportResult(row, ImportOutcome.KEPT, base)]
+    assert shown(table, "a") == base
+    replaced = ImportResult(row, ImportOutcome.REPLACED, base)
+    assert list(job(table, replace=True).run([row])) == [replaced]
     assert shown(table, "a") == 1000
 
 
@@ -325,14 +304,14 @@ def test_a_view_that_is_folded_during_the_import_stays_counted(table: Table) -> 
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
     """Writes fail before or after they take effect, with views and imports in between."""
     given = rows(a=10, b=20, c=30)
-    fault = st.sampled_from([None, UnavailableError("no"), KilledError()])
+    fault = st.sampled_from([None, UnavailableError("no"), Crash()])
     views = dict.fromkeys("abc", 0)
     table = MemoryTable()
     for _ in range(data.draw(st.integers(1, 3))):
         plan = data.draw(st.lists(fault, max_size=4)), data.draw(st.lists(fault, max_size=4))
         faulty = FaultyTable(table, before_write=raising(*plan[0]), after_write=raising(*plan[1]))
         attempt = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-        with suppress(StorageError, KilledError):
+        with suppress(StorageError, Crash):
             list(attempt.run(given))
         visited = data.draw(st.sampled_from("abc"))
         visit(table, visited)

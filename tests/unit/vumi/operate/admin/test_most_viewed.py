@@ -16,7 +16,7 @@ from chalicelib.owners.changing import BadgeChange
 from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON
 from simulation.views import AT_NOON, DAY, WINDOWS, fold, put_summary, put_views
-from vumi.operate.admin.most_viewed import MAX_IDS, MAX_READ, MostViewed, read_top
+from vumi.operate.admin.most_viewed import MAX_IDS, MAX_READ, MostViewed
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
@@ -27,7 +27,8 @@ SECRET_DIGEST = tokens.digest("a" * 40)
 def top(database: Database, prefix: str = SITE, days: int = 30, limit: int = 10) -> list[Any]:
     """Return the id, the count and the views of each."""
     query = TopQuery(prefix, days, limit)
-    found = read_top(database.read, query, NOON, lambda badge_id: "private" not in badge_id)
+    reader = MostViewed(database.read, (), lambda badge_id: "private" not in badge_id)
+    found = reader.read(query, NOON)
     return [(one.badge_id.removeprefix(SITE), one.count, one.views) for one in found]
 
 
@@ -114,14 +115,9 @@ def reader(stopwatch: Stopwatch) -> MostViewed:
     return MostViewed(stopwatch.read, ("me.example/*", "b"), lambda _: True, stopwatch)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "is_public"),
-    [(SITE, True), (f"{SITE}blog/", True), ("b", True), ("bc", False), ("me.example", False)],
-)
-def test_a_prefix_is_public_if_a_pattern_matches_it(
-    reader: MostViewed, prefix: str, *, is_public: bool
-) -> None:
-    assert reader.is_public(prefix) is is_public
+def test_a_prefix_is_public_if_a_pattern_matches_it(reader: MostViewed) -> None:
+    prefixes = (SITE, f"{SITE}blog/", "b", "bc", "me.example")
+    assert [one for one in prefixes if reader.is_public(one)] == [SITE, f"{SITE}blog/", "b"]
 
 
 def test_a_result_serves_for_ten_times_the_time_that_it_took(

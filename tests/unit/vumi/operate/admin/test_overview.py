@@ -36,7 +36,7 @@ from simulation.views import (
 )
 from tests.profile import cases
 from vumi.operate.admin import overview
-from vumi.operate.admin.most_viewed import read_top
+from vumi.operate.admin.most_viewed import MostViewed
 from vumi.operate.admin.overview import BadgeOverview
 from vumi.storage.badges import count_badges, count_seen, read_badges
 from vumi.storage.database import FILE, Database
@@ -267,7 +267,7 @@ def test_after_any_history_the_numbers_are_those_of_the_badges(
             assert badge == expected(table, badge, now)
             shown_there = TopBadge(badge.name, badge.total, sum(badge.days[-3:]))
             query = TopQuery(badge.name[:1], 3, 100)
-            in_top = read_top(database.read, query, now, lambda _: True)
+            in_top = MostViewed(database.read, (), lambda _: True).read(query, now)
             assert [one for one in in_top if one.badge_id == badge.name] == (
                 [shown_there] if shown_there.views else []
             )

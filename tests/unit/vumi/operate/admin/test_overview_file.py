@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from simulation.clocks import Clock
 from simulation.logs import logged_events
-from simulation.views import put_summary
 from vumi.operate.admin import overview_file
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.admin.overview_file import (
@@ -22,12 +20,10 @@ from vumi.operate.admin.overview_file import (
     OLD_SECONDS,
     WATCH_SECONDS,
     BadgePage,
-    Made,
     Overview,
+    OverviewStamp,
     read_page,
 )
-from vumi.storage.database import Database
-from vumi.storage.table import SqliteTable
 
 BADGES = (
     BadgeOverview("a", ("a", "Older/Name"), 5, 4, 3, 2, frozen=True, owned=True, created=7),
@@ -48,14 +44,14 @@ def ids(page: BadgePage) -> list[str]:
 
 
 def test_the_file_has_its_time_its_sums_and_the_badges(file: Path) -> None:
-    assert overview_file.read_made(file) == Made(
+    assert overview_file.read_stamp(file) == OverviewStamp(
         1_000.0, 2.5, Totals(3, 19, 9, 7, 5, (7, *[0] * 26, 10, 0, 4))
     )
     page = read_page(file)
     assert sorted(page.badges, key=lambda badge: badge.badge_id) == list(BADGES)
     assert page.found == 3
     assert [badge.badge_id for badge in page.bursts] == ["c%_'", "b"]
-    assert overview_file.read_made(file.with_name("none")) is None
+    assert overview_file.read_stamp(file.with_name("none")) is None
 
 
 @pytest.mark.parametrize(
@@ -91,24 +87,6 @@ def test_a_new_file_replaces_the_one_before_and_what_a_killed_process_left(file:
     overview_file.write(file, BADGES[:1], 2_000.0, lambda: 0.0)
     assert ids(read_page(file)) == ["a"]
     assert [path.name for path in file.parent.iterdir()] == [overview_file.FILE]
-
-
-def test_a_process_makes_the_file_while_the_server_has_its_own_open(
-    path: Path, database: Database, table: SqliteTable
-) -> None:
-    put_summary(table, "octocat", count=3)
-    command = [
-        sys.executable,
-        "-m",
-        "vumi.operate.admin.overview_file",
-        str(path.parent),
-        "1000000.5",
-    ]
-    subprocess.run(command, check=True)  # noqa: S603  a module of this project
-    made = overview_file.read_made(path.parent / overview_file.FILE)
-    assert made is not None
-    assert (made.at, made.totals.badges, made.totals.total) == (1_000_000.5, 1, 3)
-    assert database.read("SELECT count(*) FROM items") == [(1,)]
 
 
 # ---- the process, when somebody asks
@@ -168,6 +146,7 @@ def test_it_is_made_again_when_it_is_not_fresh(
     assert made is not None
     assert (made.at, overview.is_making) == (NOW, is_made_again)
     overview.stop()
+    assert not overview.is_making
 
 
 def test_whoever_asks_waits_for_a_new_overview_instead_of_an_old_one(tmp_path: Path) -> None:
@@ -192,15 +171,6 @@ def test_a_failure_is_said_logged_and_not_repeated_for_a_minute(
     overview.refresh(NOW)
     assert overview.is_making
     overview.stop()
-
-
-def test_stopping_ends_the_process(tmp_path: Path) -> None:
-    make(tmp_path, NOW - FRESH_SECONDS)
-    overview = overview_by(HANG, tmp_path, Clock(NOW))
-    overview.refresh(NOW)
-    assert overview.is_making
-    overview.stop()
-    assert not overview.is_making
 
 
 def test_the_hourly_watch_logs_each_burst_once(

@@ -26,7 +26,7 @@ from simulation.views import AT_NOON, put_summary, put_views
 from tests.unit.http_requests import Answer
 from vumi.operate.admin import overview_file
 from vumi.operate.admin.overview import of_file
-from vumi.operate.admin.overview_file import Made, Overview
+from vumi.operate.admin.overview_file import Overview, OverviewStamp
 from vumi.operate.admin.routes import FAILED_EVENTS, Admin
 from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database
@@ -45,9 +45,9 @@ class MadeOverview(Overview):
         super().__init__(database.path.parent, lambda: NOON)
         self.database, self.is_ready = database, True
 
-    def refresh(self, now: Seconds) -> Made | None:
+    def refresh(self, now: Seconds) -> OverviewStamp | None:
         overview_file.write(self.path, of_file(self.database.read, now), now, lambda: 0.0)
-        return overview_file.read_made(self.path) if self.is_ready else None
+        return overview_file.read_stamp(self.path) if self.is_ready else None
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.unit.vumi.operate.backups.test_making import (
 )
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.errors import ReportedError
-from vumi.folder import LOCK, AlreadyRunningError, lock_folder
+from vumi.folder import LOCK, lock_folder
 from vumi.operate.backups.backups import (
     Backup,
     Restored,
@@ -211,7 +211,7 @@ def test_the_folder_before_is_kept_aside_and_a_link_to_it_stays(
 
 
 def test_a_running_server_is_not_replaced(backup: Path, folder: Path, tmp_path: Path) -> None:
-    with closing(lock_folder(folder)), pytest.raises(AlreadyRunningError, match="already runs on"):
+    with closing(lock_folder(folder)), pytest.raises(ReportedError, match="already runs on"):
         aside(backup, folder)
     assert count(folder) == 8
     assert names(tmp_path) == ["backup", "data"]
@@ -219,7 +219,7 @@ def test_a_running_server_is_not_replaced(backup: Path, folder: Path, tmp_path: 
 
 def test_a_server_can_not_start_meanwhile(backup: Path, folder: Path) -> None:
     def start() -> None:
-        with pytest.raises(AlreadyRunningError):
+        with pytest.raises(ReportedError, match="already runs on"):
             lock_folder(folder)
 
     restore(backup, folder, NOW, aside=True, on_file_copied=start)

@@ -20,8 +20,7 @@ from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.storage import FaultyTable, MemoryTable
 from vumi.journals import ArchivedObject
-from vumi.operate.check.items import StoredItem
-from vumi.operate.check.live import PAUSE, PAUSES, LiveCheck
+from vumi.operate.check.items import PAUSE, PAUSES, LiveCheck, StoredItem
 
 NOW = 1_800_000_000.0
 BADGE = keys.partition("a/b")

@@ -23,7 +23,6 @@ from simulation.installation import MemoryInstallation
 from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
 from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
-from vumi.operate.kinds import UnknownItemError
 from vumi.workers.expiry import Expiry
 
 BADGE = "octocat"
@@ -139,7 +138,7 @@ def test_an_object_that_can_not_be_read_is_named(file: FileInstallation) -> None
 
 def test_an_item_of_no_known_kind_is_refused(file: FileInstallation) -> None:
     file.table.write(Put({"PK": "USER#a", "SK": "LATER#1"}))
-    with pytest.raises(UnknownItemError, match="USER#a LATER#1: vu-mi writes no item"):
+    with pytest.raises(ReportedError, match="USER#a LATER#1: vu-mi writes no item"):
         export(file)
 
 

@@ -170,7 +170,7 @@ def test_an_item_of_each_kind_survives_its_line() -> None:
         kind, item = kinds.item_of(line)
         assert kinds.kind_of(item) is kind
         assert files.decode(files.encode(kind.to_line(item))) == line
-    with pytest.raises(kinds.WrongLineError, match="the badge a has 'id'; known: alias base"):
+    with pytest.raises(ReportedError, match="the badge a has 'id'; known: alias base"):
         MOVING["badge"].to_line({"PK": "USER#a", "SK": "VIEWS", "id": "b"})
 
 

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,16 +22,15 @@ from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting
 from simulation.clocks import NOON, Clock, FakeTime
 from simulation.exchange_world import export, outcomes, restore
+from simulation.faults import Crash
 from simulation.installation import MemoryInstallation
 from simulation.storage import FakeQueue, FaultyTable, once, raising
-from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, store, ulid, view
+from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, store, view
 from tests.profile import cases
 from tests.unit.vumi.operate.exchange.test_hostile_files import EVENT, WALLET, file_of
 from vumi.errors import ReportedError
 from vumi.operate.exchange import files
 from vumi.operate.exchange.restoring import LISTED_ITEMS, Restore, RestoreOutcome
-from vumi.storage.database import FILE, Database
-from vumi.storage.table import SqliteTable, all_items
 
 IMPORTED, SAME, KEPT = RestoreOutcome.IMPORTED, RestoreOutcome.SAME, RestoreOutcome.KEPT
 OTHER_CONTENT = "it is here with other content"
@@ -184,21 +176,22 @@ def test_a_badge_that_is_claimed_during_its_import_is_kept() -> None:
     assert other.memory.get(keys.owner("octocat")) is None
 
 
-def test_a_day_of_no_badge_is_refused() -> None:
-    with pytest.raises(ReportedError, match="line 2: the day is of no badge"):
-        restore(empty(), file_of({"type": "day", "id": "a", "day": "2026-03-14", "views": 0}))
+DAY = {"type": "day", "id": "a", "day": "2026-03-14", "views": 0}
 
 
 @pytest.mark.parametrize(
-    ("version", "reason"),
+    ("exported", "reason"),
     [
-        (2, "it has version 2 of the format, and this program reads 1: use a newer vu-mi"),
-        ("1", "its version is '1', not a whole number"),
+        (file_of(DAY), "line 2: the day is of no badge"),
+        (file_of(version=2), "has version 2 of the format, and this program reads 1: use a newer"),
+        (file_of(version="1"), "its version is '1', not a whole number"),
+        (b"{}\n", "its first line has no such format"),
     ],
+    ids=["no badge", "newer", "text", "no format"],
 )
-def test_a_newer_format_is_refused(version: object, reason: str) -> None:
+def test_a_file_of_another_form_is_refused(exported: bytes, reason: str) -> None:
     with pytest.raises(ReportedError, match=reason):
-        restore(empty(), file_of(version=version))
+        restore(empty(), exported)
 
 
 def test_a_cut_or_changed_file_is_refused_before_any_line_is_used() -> None:
@@ -214,13 +207,7 @@ def test_a_cut_or_changed_file_is_refused_before_any_line_is_used() -> None:
     ):
         with pytest.raises(ReportedError, match="FILE is cut or was changed"):
             restore(other, wrong)
-    with pytest.raises(ReportedError, match="its first line has no such format"):
-        restore(other, b"{}\n")
     assert other.memory.items == {}
-
-
-class KilledError(Exception):
-    """The process ends here."""
 
 
 @settings(max_examples=cases(30), phases=[Phase.explicit, Phase.generate])
@@ -232,12 +219,12 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     put_wallet(one)
     exported, target, visits = export(one), empty(), 0
     for _ in range(data.draw(st.integers(1, 3))):
-        fault = st.sampled_from([None, None, UnavailableError("no"), KilledError()])
+        fault = st.sampled_from([None, None, UnavailableError("no"), Crash()])
         plans = [data.draw(st.lists(fault, max_size=6)) for _ in range(4)]
         faults: list[Any] = [raising(*plan) for plan in plans]
         target.faulty = FaultyTable(target.memory, *faults)
         job = Restore(target, patience=FakeTime().retry(attempts=2))
-        with suppress(StorageError, KilledError):
+        with suppress(StorageError, Crash):
             list(job.run(files.read("FILE", BytesIO(exported))))
         found = target.memory.items.keys()
         assert keys.summary(BADGE) in found or keys.owner(BADGE) not in found
@@ -248,32 +235,3 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     assert shown(target.memory) == shown(one.memory) + visits
     assert target.memory.items.keys() >= one.memory.items.keys()
     assert outcomes(restore(target, exported)) == {SAME}
-
-
-def test_an_import_that_is_killed_continues(tmp_path: Path) -> None:
-    """The process is killed with SIGKILL as soon as the first commits are in the file."""
-    lines: list[dict[str, Any]] = []
-    for number in range(6_000):
-        lines.append({"type": "badge", "id": f"b{number}", "count": number, "version": 1})
-        lines.append({"type": "view", "id": f"b{number}", "view": ulid(AT_NOON, number)})
-    file = tmp_path / "export.jsonl"
-    file.write_bytes(file_of(*lines))
-    Database(tmp_path / FILE).close()
-    command = [sys.executable, "-m", "vumi", "import", str(file)]
-    environment = {**os.environ, "DATA": str(tmp_path)}
-    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        process = subprocess.Popen(command, env=environment)  # noqa: S603  our own program
-        while not connection.execute("SELECT 1 FROM items LIMIT 1").fetchone():
-            assert process.poll() is None
-            time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    with closing(Database(tmp_path / FILE)) as database:
-        before = len(list(all_items(database)))
-        assert 0 < before < 18_000
-        out = subprocess.check_output(command, env=environment, text=True)  # noqa: S603
-        done = before // 3
-        assert out == f"badge: {done:,} here already\nbadge: {6_000 - done:,} imported\n"
-        assert len(list(all_items(database))) == 18_000
-        table = SqliteTable(database)
-        assert [shown(table, f"b{number}") for number in (0, 3_000, 5_999)] == [1, 3_001, 6_000]

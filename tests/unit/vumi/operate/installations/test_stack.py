@@ -16,6 +16,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import NotSentError
 from simulation.clocks import NOON, ulid_of
+from simulation.faults import Crash
 from simulation.storage import FakeQueue
 from vumi.cli.program import main
 from vumi.operate.admin.installation import LetterOutcome
@@ -61,10 +62,6 @@ def test_a_missing_region_is_reported_with_its_variable(
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds
 _numbers = count()
-
-
-class Crash(BaseException):
-    """The process ends here."""
 
 
 @dataclass
