@@ -81,18 +81,16 @@ class SmallDisk:
         self.folder = folder / "data"
         self._ballast = folder / "ballast"
 
-    def fill(self, pid: int, spare: int) -> None:
+    def fill(self, _: int, spare: int) -> None:
         """Leave the process about `spare` bytes to write."""
-        del pid
         with self._ballast.open("wb", buffering=0) as ballast:
             with suppress(OSError):
                 while ballast.write(bytes(BLOCK)) == BLOCK:
                     pass
             ballast.truncate(max(0, ballast.tell() - spare))
 
-    def free(self, pid: int) -> None:
+    def free(self, _: int) -> None:
         """Let the process write again."""
-        del pid
         self._ballast.unlink(missing_ok=True)
 
     def close(self) -> None:

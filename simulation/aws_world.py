@@ -106,8 +106,7 @@ class Paused(InterceptedTable):
     def engine(self) -> Table:
         return self._world.engine
 
-    def read(self, method: str, operation: Callable[[], Result]) -> Result:
-        del method
+    def read(self, _: str, operation: Callable[[], Result]) -> Result:
         looking = self._world.looking()
         try:
             result = self._world.call(operation)

@@ -82,8 +82,7 @@ class FaultyTable(InterceptedTable):
     def engine(self) -> Table:
         return self._table
 
-    def read(self, method: str, operation: Callable[[], Result]) -> Result:
-        del method
+    def read(self, _: str, operation: Callable[[], Result]) -> Result:
         return self._faults.call(operation)
 
     def write(self, *writes: Write) -> None:

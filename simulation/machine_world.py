@@ -96,8 +96,7 @@ class Paused(InterceptedTable):
     def engine(self) -> Table:
         return self._world.engine
 
-    def read(self, method: str, operation: Callable[[], Result]) -> Result:
-        del method
+    def read(self, _: str, operation: Callable[[], Result]) -> Result:
         self._world.scheduler.pause()
         return operation()
 

@@ -181,9 +181,7 @@ def _find_errors(folder: Path) -> list[str]:
 
 def _find_unexpected(text: str) -> Iterator[str]:
     """Yield the unexpected lines; a killed process may leave its last line unfinished."""
-    *lines, unfinished = text.split("\n")
-    del unfinished
-    for line in lines:
+    for line in text.split("\n")[:-1]:
         try:
             entry = json.loads(line)
         except ValueError:
