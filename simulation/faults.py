@@ -10,7 +10,7 @@ from typing import TypeVar
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Message, NotSentError, NotStoredError, Queue, Table
-from chalicelib.storage.writes import Put, Write
+from chalicelib.storage.writes import Write
 from chalicelib.units import Seconds
 from simulation.storage import InterceptedTable
 
@@ -69,14 +69,10 @@ class Faults:
 
 
 class FaultyTable(InterceptedTable):
-    """A `Table` of which every call may fail; it reports writes to `on_written`."""
+    """A `Table` of which every call may fail."""
 
-    def __init__(
-        self, table: Table, faults: Faults, on_written: Callable[[Sequence[Write]], None]
-    ) -> None:
-        self._table = table
-        self._faults = faults
-        self._on_written = on_written
+    def __init__(self, table: Table, faults: Faults) -> None:
+        self._table, self._faults = table, faults
 
     @property
     def engine(self) -> Table:
@@ -86,29 +82,20 @@ class FaultyTable(InterceptedTable):
         return self._faults.call(operation)
 
     def write(self, *writes: Write) -> None:
-        self._faults.call(lambda: self._write(writes))
+        self._faults.call(lambda: self._table.write(*writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
         left = self._faults.leave(len(items))
-        self._faults.call(lambda: self._put(items[left:]))
+        self._faults.call(lambda: self._table.put_all(items[left:]))
         if items[:left]:
             raise NotStoredError(items[:left], "unprocessed")
-
-    def _write(self, writes: Sequence[Write]) -> None:
-        self._table.write(*writes)
-        self._on_written(writes)
-
-    def _put(self, items: Sequence[Item]) -> None:
-        self._table.put_all(items)
-        self._on_written([Put(item) for item in items])
 
 
 class FaultyQueue:
     """A `Queue` of which every call may fail."""
 
     def __init__(self, queue: Queue, faults: Faults) -> None:
-        self._queue = queue
-        self._faults = faults
+        self._queue, self._faults = queue, faults
 
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self._faults.call(lambda: self._queue.send(body, delay=delay))

@@ -250,7 +250,7 @@ class WalletsWorld:
         self.first: dict[Key, PostingResult] = {}
         self.archive = ArchiveWorld()
         self.readers: list[Reader] = []
-        self._faulty = FaultyTable(table, self.faults, lambda _: None)
+        self._faulty = FaultyTable(table, self.faults)
         bits = Random(1).getrandbits  # noqa: S311  the same in each run
         self._ledgers = [Ledger(self._faulty, partial(self._clock, one), bits) for one in CLOCKS]
 
