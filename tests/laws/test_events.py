@@ -25,7 +25,7 @@ from simulation.storage import sqlite_table
 from tests.profile import SHARE_OF_LAWS, cases
 from vumi.workers.events import ProcessClaims
 
-FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
+FAULTS = [fault for fault in Fault if fault is not Fault.MEANWHILE]
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
     st.just([]),
     st.integers(0, 4).flatmap(
