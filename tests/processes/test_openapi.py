@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
 
 from chalicelib.http import tokens
-from chalicelib.lazy import lazy
+from simulation.environment import ROOT
 from simulation.storage import store_token
-from tests.processes.programs import Server, running
+from tests.processes.programs import Server, running, succeed
 from tests.profile import cases
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
-_cli = lazy("schemathesis.cli")
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
 TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
@@ -35,16 +32,20 @@ USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 def ask(server: Server, phases: str, examples: int, *more: str) -> str:
     """Run schemathesis against a new server, whose answers must be right; return its output.
 
-    Its environment has no more, because each request reads it all, in search of a proxy.
+    It is a process, because the requests that it makes depend on the modules of its process. Its
+    environment has no more, because each request reads it all, in search of a proxy.
     """
     address = f"http://{server.host}:{server.port}/openapi.json"
-    options = ["--phases", phases, "--max-examples", f"{examples}", "--no-color", *more]
-    words = ["--config-file", str(CONFIG), "run", address, "--warnings", "off", *options]
-    tokens = {"API_TOKEN": TOKEN, "USERS_TOKEN": USERS_TOKEN}
-    with patch.dict(os.environ, {"COLUMNS": "100", **tokens}, clear=True):
-        done = CliRunner().invoke(_cli.schemathesis, words)
-    assert done.exit_code == 0, done.output
-    return done.output
+    options = ("--phases", phases, "--max-examples", f"{examples}", "--no-color", *more)
+    words = ("--config-file", str(CONFIG), "run", address, "--warnings", "off", *options)
+    environment = {
+        "COLUMNS": "100",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "API_TOKEN": TOKEN,
+        "USERS_TOKEN": USERS_TOKEN,
+    }
+    return succeed(Path(sys.executable).with_name("schemathesis"), *words, env=environment)
 
 
 @pytest.fixture
