@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.counting.view import View, Windows, marker_item
 from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.items import Item
 from chalicelib.ulids import new_ulid

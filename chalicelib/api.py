@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from chalicelib.counting.windows import CountingResources
+from chalicelib.counting.view import CountingResources
 from chalicelib.events import routes as events
 from chalicelib.events.routes import EventResources
 from chalicelib.history import routes as history_routes
@@ -19,9 +19,8 @@ from chalicelib.lazy import lazy
 from chalicelib.owners import bans
 from chalicelib.owners import routes as owner_routes
 from chalicelib.owners.routes import OwnerResources
+from chalicelib.pages import badge_page, owned_badges, service
 from chalicelib.pages import badge_routes as views
-from chalicelib.pages import owned_badges, service
-from chalicelib.pages import routes as page_routes
 from chalicelib.pages.badge_routes import ViewResources
 from chalicelib.wallets import routes as wallets
 
@@ -75,7 +74,7 @@ TABLE = RouteTable(
     (
         *views.ROUTES,
         *history_routes.ROUTES,
-        *page_routes.ROUTES,
+        *badge_page.ROUTES,
         *owner_routes.ROUTES,
         *owned_badges.ROUTES,
         *bans.ROUTES,

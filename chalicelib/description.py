@@ -15,47 +15,39 @@ from typing import Any
 
 from chalicelib import VERSION
 from chalicelib.events import description as events
-from chalicelib.http import errors, guards
+from chalicelib.http import errors, guards, openapi
 from chalicelib.http.fields import Component, Field, Json, closed, present
-from chalicelib.http.openapi import (
-    HTML,
-    INTERNAL,
-    TOO_LARGE,
-    TOO_MANY_REQUESTS,
-    UNAVAILABLE,
-    Operation,
-    Refusal,
-    Section,
-    error_response,
-    success,
-)
 from chalicelib.http.query import MAX_PARAMETERS
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.pages import description as views
 from chalicelib.pages import owner_description as owners
 from chalicelib.wallets import description as wallets
 
-SERVICE = Section(
+SERVICE = openapi.Section(
     "service",
     "The page, the script of web pages, this document, and the health of the service.",
     {
-        "getPage": Operation(responses={200: HTML}),
-        "getLogos": Operation(
+        "getPage": openapi.Operation(responses={200: openapi.HTML}),
+        "getLogos": openapi.Operation(
             responses={
-                200: success(
+                200: openapi.success(
                     {"type": "object", "additionalProperties": {"type": "string"}},
                     "The logos that a badge draws.",
                     {"go": "M1.8 10.2z"},
                 )
             }
         ),
-        "getCountScript": Operation(
+        "getCountScript": openapi.Operation(
             "[Web pages](web-pages.md) has its attributes and elements.",
             {200: {"description": "A script", "content": {"text/javascript": {}}}},
         ),
-        "getDescription": Operation(responses={200: success({"type": "object"}, "OpenAPI 3.1.")}),
-        "getHealth": Operation(
-            responses={200: success(closed({"status": {"const": "ok"}}), example={"status": "ok"})}
+        "getDescription": openapi.Operation(
+            responses={200: openapi.success({"type": "object"}, "OpenAPI 3.1.")}
+        ),
+        "getHealth": openapi.Operation(
+            responses={
+                200: openapi.success(closed({"status": {"const": "ok"}}), example={"status": "ok"})
+            }
         ),
     },
 )
@@ -165,8 +157,8 @@ class Described:
 
     name: str
     route: Route
-    operation: Operation
-    section: Section
+    operation: openapi.Operation
+    section: openapi.Section
 
     @property
     def path_parameters(self) -> list[Component]:
@@ -209,21 +201,20 @@ class Described:
         responses: dict[int, Any] = {**self.operation.responses}
         refusals = defaultdict(list)
         for one in (*self.operation.refusals, *self._usual_refusals()):
-            refusal = one if isinstance(one, Refusal) else Refusal.of(one)
+            refusal = one if isinstance(one, openapi.Refusal) else openapi.Refusal.of(one)
             refusals[refusal.status].append(refusal)
-        responses |= {status: error_response(some) for status, some in refusals.items()}
+        responses |= {status: openapi.error_response(some) for status, some in refusals.items()}
         return {str(status): responses[status] for status in sorted(responses)}
 
-    def _usual_refusals(self) -> Iterator[Refusal | type[errors.ClientError]]:
-        """Yield the errors that follow from the route and the request."""
+    def _usual_refusals(self) -> Iterator[openapi.Refusal | type[errors.ClientError]]:
         route, body = self.route, self.operation.body
-        yield TOO_MANY_REQUESTS
+        yield openapi.TOO_MANY_REQUESTS
         if not route.draws_failures:
-            yield from (INTERNAL, UNAVAILABLE)
+            yield from (openapi.INTERNAL, openapi.UNAVAILABLE)
             if body or route.options is not ANY_OPTIONS:
                 yield errors.BadRequestError
         if body:
-            yield TOO_LARGE
+            yield openapi.TOO_LARGE
         if route.writes and not route.from_any_site:
             yield guards.CrossSiteError
         if route.authentication is not Authentication.NONE:

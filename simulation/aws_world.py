@@ -21,8 +21,7 @@ from chalicelib.counting import keys
 from chalicelib.counting.bans import TimedBans
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View, ViewMessages
-from chalicelib.counting.windows import Counting
+from chalicelib.counting.view import Counting, View, ViewMessages
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage import ports

@@ -21,8 +21,7 @@ from moto import mock_aws
 from chalicelib.api import TABLE
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.storing import store
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.events.consumers import DeliveryTask, delivery_over
 from chalicelib.http import query, tokens
 from chalicelib.http.dispatch import dispatch

@@ -13,7 +13,7 @@ from io import BytesIO
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Queue, Table

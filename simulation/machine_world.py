@@ -37,12 +37,12 @@ from vumi.operate.check.check import check_content
 from vumi.operate.check.items import FindingKind
 from vumi.storage.database import FILE, Database
 from vumi.storage.limits import FileBans
-from vumi.storage.pruning import Pruning
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.workers.deliveries import ChangeDelivery, MessageDelivery
+from vumi.storage.upkeep import Pruning
+from vumi.workers.deliveries import ChangeDelivery, deliver_messages
 from vumi.workers.events import MILESTONES_QUEUE
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 from vumi.workers.views import CommitBuffer, ViewWorker
 
 Result = TypeVar("Result")
@@ -163,7 +163,7 @@ class MachineWorld(World):
         )
         self.views = ViewWorker(view_queue, self.resources)
         in_one_commit = self.database.in_one_commit
-        self.put = MessageDelivery(self.queue, self.views.store_messages, wall, in_one_commit)
+        self.put = partial(deliver_messages, self.queue, self.views.store_messages, in_one_commit)
         self.fold = ChangeDelivery(
             self.database,
             "fold_views",
@@ -172,7 +172,7 @@ class MachineWorld(World):
             in_one_commit=in_one_commit,
         )
         self.archive = ChangeDelivery(self.database, "archive_entries", lambda _: (), sort="TX#")
-        self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
+        self.expire = partial(remove_expired, self.database, self.queue, wall, lambda: None)
         self.database.world = self
         self.faults = self.scenario.faults
 
@@ -286,7 +286,13 @@ class MachineWorld(World):
         return None
 
     def a_loop_steps(self) -> None:
-        steps = [self.put.step, self.put.step, self.expiry.step, self.fold.step, self.archive.step]
+        steps: list[Callable[[], float]] = [
+            self.put,
+            self.put,
+            self.expire,
+            self.fold.step,
+            self.archive.step,
+        ]
         self._try(self.random.choice(steps))
 
     def the_clock_is_set(self) -> None:
@@ -346,10 +352,10 @@ class MachineWorld(World):
         while self.database.read("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
             self.now += 60
             self.queue.redrive()
-            self.put.step()
+            self.put()
         self.now += 2 * self.windows.grace + self.windows.window
         for _ in range(3):
-            while self.expiry.step() == 0:
+            while self.expire() == 0:
                 pass
             while self.fold.step() == 0:
                 pass

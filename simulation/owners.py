@@ -19,15 +19,14 @@ from chalicelib.counting import bans, keys
 from chalicelib.counting.bans import Ban
 from chalicelib.counting.milestones import Milestone
 from chalicelib.counting.summary import read
-from chalicelib.counting.windows import Windows
-from chalicelib.history import buckets, history
-from chalicelib.history.buckets import Interval
+from chalicelib.counting.view import Windows
+from chalicelib.history import history
+from chalicelib.history.history import Interval
 from chalicelib.http.tokens import digest
 from chalicelib.owners import changing, claiming, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import OPERATOR, OwnedBadge
-from chalicelib.owners.places import Place
-from chalicelib.owners.proving import Proof, ProofSearch, TooSoonError
+from chalicelib.owners.proving import Place, Proof, ProofSearch, TooSoonError
 from chalicelib.owners.removing import HOUR, Hours, label
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
@@ -271,7 +270,7 @@ class Owners:
 
     def _read_hours(self, badge_id: str) -> dict[datetime, int]:
         """Return the views of each hour."""
-        span = buckets.Span(buckets.MAX_DAYS_BY_HOUR, by=Interval.HOUR)
+        span = history.Span(history.MAX_DAYS_BY_HOUR, by=Interval.HOUR)
         found = history.read(self._world.engine, badge_id, span, self._world.clock())
         return {hour: views for hour, views in found.buckets if views}
 

@@ -10,8 +10,8 @@ from chalicelib.units import Seconds
 from simulation.resources import MISSING, NoBans
 from vumi.resources import StandaloneResources
 from vumi.storage.database import Database
+from vumi.storage.limits import ViewClock
 from vumi.storage.table import SqliteTable
-from vumi.storage.view_clock import ViewClock
 from vumi.workers.views import CommitBuffer
 
 

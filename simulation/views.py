@@ -12,8 +12,7 @@ from zlib import crc32
 from chalicelib.counting import badge_count, keys, storing
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.storing import Failures
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put

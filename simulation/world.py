@@ -17,11 +17,10 @@ from random import Random
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from chalicelib.api import TABLE, ProcessResources
-from chalicelib.counting import count_at_once, keys
+from chalicelib.counting import keys, storing
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
-from chalicelib.history.buckets import MAX_DAYS_BY_HOUR
+from chalicelib.counting.view import Counting, View, Windows
+from chalicelib.history.history import MAX_DAYS_BY_HOUR
 from chalicelib.history.periods import Show
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
@@ -368,7 +367,7 @@ class World:
             view = View(badge_id, new_ulid(ahead), hot=True)
             webhooks = self.resources.webhooks
             counting = Counting(self.engine, self.windows, self.clock, webhooks=webhooks)
-            count_at_once.count(counting, badge_id, [view])
+            storing.count_at_once(counting, badge_id, [view])
             self.milestones.check(self.engine, badge_id)
 
     def names(self) -> list[str]:

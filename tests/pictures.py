@@ -15,14 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from chalicelib.badges import own_logo
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import CountFormat
+from chalicelib.badges.options import Badge, CountFormat
 from chalicelib.badges.svg import draw
 from chalicelib.counting import keys
 from chalicelib.counting.view import ViewMessages
 from chalicelib.history import chart
-from chalicelib.history.buckets import Interval
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Value

@@ -22,25 +22,24 @@ from chalicelib.units import Seconds
 from chalicelib.wallets.wallet import ENTRY
 from vumi.folder import lock_folder, prepare_secret, refuse_foreign, warn_of_others
 from vumi.metrics import storage
-from vumi.metrics.families import Family
+from vumi.metrics.counters import Family
 from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.badges import count_badges
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_sizes import sample_size, vacuum
-from vumi.storage.limits import BadgeQuota, FileBans
+from vumi.storage.limits import BadgeQuota, FileBans, ViewClock
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.storage.view_clock import ViewClock
+from vumi.storage.upkeep import sample_size, vacuum
 from vumi.tokens import TokenStore
 from vumi.workers.deliveries import (
     FOLDS,
     LINGER_SECONDS,
     ChangeDelivery,
-    MessageDelivery,
     archive_changes,
+    deliver_messages,
 )
 from vumi.workers.events import (
     DELIVERY,
@@ -52,7 +51,7 @@ from vumi.workers.events import (
     find_queue,
     sweep_step,
 )
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 from vumi.workers.loops import Loop
 from vumi.workers.views import CommitBuffer, ViewWorker
 
@@ -176,7 +175,7 @@ class Engine:
 
     def _view_loops(self) -> list[Loop]:
         in_one_commit = self.database.in_one_commit
-        views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
+        views = partial(deliver_messages, self.queue, self._views.store_messages, in_one_commit)
         markers = ChangeDelivery(
             self.database,
             FOLDS,
@@ -186,7 +185,7 @@ class Engine:
         )
         archive_removed = partial(archive_changes, resources=self.resources)
         entries = ChangeDelivery(self.database, "archive_entries", archive_removed, sort=ENTRY)
-        put = Loop("put_views", views.step, LINGER_SECONDS)
+        put = Loop("put_views", views, LINGER_SECONDS)
         fold = Loop(FOLDS, markers.step)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
 
@@ -194,11 +193,11 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiry = Expiry(self.database, self.queue, self._clock, wake)
+        expiry = partial(remove_expired, self.database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
         sizes = Loop("file_size", partial(sample_size, self.database, self._clock))
         shrinking = Loop("vacuum", partial(vacuum, self.database))
-        return [put, Loop("expiry", expiry.step), fold, archiving, sizes, shrinking]
+        return [put, Loop("expiry", expiry), fold, archiving, sizes, shrinking]
 
     def _quota_loops(self) -> Iterator[Loop]:
         if self.quota:
@@ -209,8 +208,8 @@ class Engine:
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
-        groups = MessageDelivery(self._groups, handle, self._clock, self.database.in_one_commit)
-        distribute = Loop("distribute_events", groups.step)
+        groups = partial(deliver_messages, self._groups, handle, self.database.in_one_commit)
+        distribute = Loop("distribute_events", groups)
         self._groups.on_send = distribute.wake
         sender = self.resources.sender
         strangers = replace(

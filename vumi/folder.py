@@ -18,8 +18,8 @@ from chalicelib.settings import Settings, SettingsError
 from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE
+from vumi.storage.file_format import SHM, WAL
 from vumi.storage.private_files import FILE_MODE, UMASK, check_entry, check_owner, open_file
-from vumi.storage.read_only import SHM, WAL
 
 SECRETS = "secrets.json"
 OVERVIEW = "overview.sqlite3"

@@ -20,9 +20,9 @@ from chalicelib.resources import Bans, Limits, Quota, Room
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds
+from vumi.storage.limits import ViewClock
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.storage.view_clock import ViewClock
 
 EVENT_QUEUE = "event-"
 """The beginning of the name of each queue of `EVENT_QUEUES` in the file."""

@@ -32,19 +32,18 @@ from chalicelib.settings import (
 )
 from vumi.folder import default_folder
 from vumi.metrics.access import MetricsAccess
-from vumi.server.client_limits import Rate
-from vumi.server.proxies import TrustedProxies
+from vumi.server.clients import Rate, TrustedProxies
 
 if TYPE_CHECKING:
     import difflib
     import tomllib
 
     from chalicelib.events import sender
-    from chalicelib.owners import places
+    from chalicelib.owners import proving
 else:
     difflib, tomllib = lazy("difflib"), lazy("tomllib")
     sender = lazy("chalicelib.events.sender")
-    places = lazy("chalicelib.owners.places")
+    proving = lazy("chalicelib.owners.proving")
 
 DEFAULTS = {"RETENTION_SECONDS": "3600"}
 """The default retention of a view: no message is delivered again after it was handled."""
@@ -271,7 +270,7 @@ class GivenSettings:
             if settings.product.webhook_secrets or settings.product.webhook_allow:
                 sender.sender_of(settings.product)
             if settings.product.proofs:
-                places.parse(settings.product.proofs)
+                proving.parse_places(settings.product.proofs)
         except SettingsError as error:
             named = NAME.match(str(error))
             if self.path and named and self._source(named[0]) == self.path:

@@ -10,10 +10,10 @@ from typing import Any
 from chalicelib.aws import http_api, resources
 from chalicelib.history import routes as history_routes
 from chalicelib.http.routing import RouteTable
+from chalicelib.pages import badge_page
 from chalicelib.pages import badge_routes as routes
-from chalicelib.pages import routes as page_routes
 
-TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES, *page_routes.ROUTES))
+TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES, *badge_page.ROUTES))
 resources.connect()
 
 

@@ -52,21 +52,17 @@ whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
 """Source: CSS Color Module Level 4, "Named Colors"."""
 
 
-class BadColorError(ValueError):
-    """A colour is malformed. The message says what to give, and fits on a badge."""
-
-
 def parse(color: str) -> str:
     """Parse a name, or 3 or 6 hex digits with or without `#`, in any case; return `#rrggbb`.
 
-    Raises `BadColorError`.
+    Raises `ValueError`, whose message says what to give, and fits on a badge.
     """
     name = color.strip().lower()
     if name in _read_names():
         return "#" + _read_names()[name]
     digits = name.removeprefix("#")
     if re.fullmatch("[0-9a-f]{3}|[0-9a-f]{6}", digits) is None:
-        raise BadColorError(f"no colour {shown(color)}: give a name like green, or hex like 4c1")
+        raise ValueError(f"no colour {shown(color)}: give a name like green, or hex like 4c1")
     return "#" + (digits if len(digits) > len("rgb") else "".join(2 * digit for digit in digits))
 
 
@@ -87,21 +83,20 @@ def is_light(color: str) -> bool:
     return brightness(color) >= LIGHT
 
 
-def darken(color: str, share: float) -> str:
-    """Return a colour `#rrggbb` under black that covers a share of it."""
-    return "#" + bytes(round(channel * (1 - share)) for channel in bytes.fromhex(color[1:])).hex()
+def mix(color: str, other: str, share: float) -> str:
+    """Return a colour `#rrggbb` under another one that covers a share of it."""
+    pairs = zip(bytes.fromhex(color[1:]), bytes.fromhex(other[1:]), strict=True)
+    return "#" + bytes(round(one + (two - one) * share) for one, two in pairs).hex()
 
 
 def _luminance(color: str) -> float:
     """Return the relative luminance of a colour, 0 to 1. Source: WCAG 2.2."""
-    red, green, blue = map(_linear, bytes.fromhex(color[1:]))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(channel: int) -> float:
-    """Return the light of a channel of sRGB, 0 to 1."""
-    share: float = channel / 255
-    return share / 12.92 if share <= DARK_CHANNEL else ((share + 0.055) / 1.055) ** 2.4
+    shares = (channel / 255 for channel in bytes.fromhex(color[1:]))
+    red, green, blue = (
+        share / 12.92 if share <= DARK_CHANNEL else ((share + 0.055) / 1.055) ** 2.4
+        for share in shares
+    )
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 @cache

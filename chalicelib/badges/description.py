@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import LOGO_NAME, STYLE
+from chalicelib.badges.options import LOGO_NAME, STYLE, Badge
 from chalicelib.http.fields import Component, record, string
 from chalicelib.http.openapi import Operation, json_content
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chalicelib.badges import colors
 
@@ -64,40 +64,33 @@ class Logo(NamedTuple):
 def find(name: str) -> Logo | None:
     """Find a logo by its simple-icons slug or title, in any case; None if it is not included."""
     slug = _spell(name)
-    if slug not in (_read().logos if slug else {}):
+    if slug not in read()["logos"]:
         return None
-    color, path = _read().logos[slug]
+    color, path = read()["logos"][slug]
     return Logo("#" + color, f'<path d="{path}"/>')
 
 
 def find_refused_licence(name: str) -> str | None:
     """Find the licence for which a logo is not included; None if it has no such licence."""
     slug = _spell(name)
-    return None if slug in _read().logos else _read().licences.get(slug)
+    return None if slug in read()["logos"] else read()["licences"].get(slug)
 
 
 def paths() -> dict[str, str]:
     """Return the path of each logo by its name, in alphabetical order."""
-    return {name: path for name, (_, path) in _read().logos.items()}
-
-
-def licences() -> dict[str, str]:
-    """Return the licences other than CC0-1.0 by name, of included and refused logos."""
-    return _read().licences
+    return {name: path for name, (_, path) in read()["logos"].items()}
 
 
 def _spell(name: str) -> str:
     return name.strip().lower().translate(SLUG_SPELLING)
 
 
-class _Data(NamedTuple):
-    """The colours and paths by name, and the licences by name."""
-
-    logos: dict[str, tuple[str, str]]
-    licences: dict[str, str]
-
-
 @cache
-def _read() -> _Data:
-    """Read the data, once and only if needed, because few badges have a logo."""
-    return _Data(**json.loads(DATA.read_text(encoding="utf-8")))
+def read() -> dict[str, dict[str, Any]]:
+    """Read the data, once and only if needed, because few badges have a logo.
+
+    `logos` has the colours and paths by name, and `licences` the licences other than CC0-1.0 by
+    name, of included and refused logos.
+    """
+    data: dict[str, dict[str, Any]] = json.loads(DATA.read_text(encoding="utf-8"))
+    return data

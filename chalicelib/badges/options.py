@@ -1,11 +1,15 @@
-"""The options of a badge's look and of its number."""
+"""A badge, and the options of its look and of its number.
+
+Source: shields.io, "Endpoint Badge". The JSON has only keys of its schema: older versions of
+shields refuse any other.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chalicelib.http.fields import Field, Json, Options, choice, enum, integer, schema, string
 from chalicelib.http.query import among, short_text, shown, whole_number
@@ -21,6 +25,8 @@ else:
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 PIXEL = "pixel"
 """The style of an image that counts and that nobody sees."""
+SPARK_DAYS = range(7, 91)
+"""The days that a sparkline may have."""
 MAX_LABEL = 100
 MAX_LOGO = 50
 OWN_LOGO = "data:"
@@ -82,6 +88,51 @@ def _logo_schema() -> Json:
     return {"anyOf": [LOGO_NAME | {"maxLength": MAX_LOGO}, own]}
 
 
+class Badge(NamedTuple):
+    """A badge to be drawn, by shields.io or as SVG.
+
+    `color` is the background of the message, `label_color` that of the label and its logo, each in
+    a form that `colors.parse` accepts. `logo` is a name of simple-icons, or a user's own. If
+    `label_color`, `style`, `logo` or `logo_color` is empty, shields chooses it. `spark` has the
+    views of the last days, the oldest first, of which only an SVG shows a line.
+    """
+
+    label: str
+    message: str
+    color: str = "blue"
+    label_color: str = ""
+    style: str = ""
+    logo: str | Logo = ""
+    logo_color: str = ""
+    spark: tuple[int, ...] = ()
+    is_error: bool = False
+
+    @classmethod
+    def error(cls, label: str, reason: str) -> Badge:
+        return cls(label, reason, "red", is_error=True)
+
+    def to_json(self) -> Mapping[str, Any]:
+        optional = {
+            "labelColor": self.label_color,
+            "style": self.style,
+            "isError": self.is_error,
+            **self._logo_to_json(),
+        }
+        return {
+            "schemaVersion": 1,
+            "label": self.label,
+            "message": self.message,
+            "color": self.color,
+            **{name: value for name, value in optional.items() if value},
+        }
+
+    def _logo_to_json(self) -> Mapping[str, str]:
+        """Return a named logo with its colour, or an own logo, which has its colour inside."""
+        if not isinstance(self.logo, str):
+            return {"logoSvg": self.logo.document(self.logo_color)}
+        return {"namedLogo": self.logo, "logoColor": self.logo_color if self.logo else ""}
+
+
 class Look(Options):
     """The options of every badge. An empty text means the badge's default.
 
@@ -113,6 +164,19 @@ class Look(Options):
         "white",
         name="logoColor",
     )
+
+    def badge(self, label: str, message: str, color: str, spark: tuple[int, ...] = ()) -> Badge:
+        """Return a badge with this look, which has its own label and colour unless one is given."""
+        return Badge(
+            label=label if self.label is None else self.label,
+            message=message,
+            color=self.color or color,
+            label_color=self.label_color,
+            style=self.style,
+            logo=self.logo,
+            logo_color=self.logo_color,
+            spark=spark,
+        )
 
 
 class NumberFormat(Options):

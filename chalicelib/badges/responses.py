@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.badges.badge import Badge, BadgeLook
-from chalicelib.badges.options import PIXEL
+from chalicelib import telemetry
+from chalicelib.badges.options import PIXEL, Badge
 from chalicelib.http import responses
+from chalicelib.http.errors import ClientError
 from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.http.routing import Handler, Route, public_read
 from chalicelib.lazy import lazy
+from chalicelib.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from chalicelib.badges import svg
@@ -41,18 +44,28 @@ MAX_LOOKS = 256
 PIXEL_IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
+def explain(failure: Exception, failed: str = "") -> str:
+    """Return the text of a badge for an exception that is being handled.
+
+    Log the exception unless it is the caller's. `failed` is the text for one that is not.
+    """
+    if isinstance(failure, ClientError):
+        return str(failure)
+    telemetry.event(logging.ERROR, "badge_failed")
+    what = "unavailable" if isinstance(failure, StorageError) else "internal error"
+    return failed or f"{what}: try again"
+
+
 def badge_json(badge: Badge) -> Response:
     """Return a badge as JSON for shields.io."""
-    before, after = _around_message(badge.look)
+    before, after = _around_message(badge.label, badge[2:])
     body = f"{before}{responses.to_compact_json(badge.message)}{after}"
     return Response(200, JSON_HEADERS, body.encode())
 
 
 @lru_cache(MAX_LOOKS)
-def _around_message(look: BadgeLook) -> tuple[str, str]:
-    """Return the JSON before and after the message of a badge."""
-    label, color, label_color, style, logo, logo_color, is_error = look
-    badge = Badge(label, "", color, label_color, style, logo, logo_color, is_error=is_error)
+def _around_message(label: str, look: tuple[Any, ...]) -> tuple[str, str]:
+    badge = Badge(label, "", *look)
     whole = responses.to_compact_json(badge.to_json())
     before, key, after = whole.partition('"message":')
     return before + key, after.removeprefix('""')

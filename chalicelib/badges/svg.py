@@ -9,9 +9,9 @@ import unicodedata
 from binascii import crc32
 from functools import lru_cache
 
-from chalicelib.badges import colors, logos, spark, svg_styles
-from chalicelib.badges.badge import Badge
+from chalicelib.badges import colors, logos, svg_styles
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
 from chalicelib.badges.svg_styles import Drawing, escape, number
 
 MAX_BYTES = 4096
@@ -30,7 +30,7 @@ REMOVED_CHARACTERS = "\ufffe\uffff"
 
 @lru_cache(MAX_CACHED)
 def draw(badge: Badge) -> str:
-    """Draw a badge as an SVG document. Raises `BadColorError`.
+    """Draw a badge as an SVG document. Raises `ValueError`.
 
     A logo or a sparkline that can't be drawn is left out, and the image says why.
     """
@@ -66,15 +66,17 @@ def _describe(logo: str | Logo, reason: str) -> str:
 
 def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> str:
     drawing = _make_drawing(badge, logo)
-    picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
-    width, height = number(picture.width), picture.height
+    end, height, content = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
+    width = number(end)
     reason = f"<desc>{description}</desc>" if description else ""
     name = ": ".join(filter(None, (drawing.label, drawing.message)))
-    name = escape(f"{name}; {spark.describe(badge.spark)}" if badge.spark else name)
+    if days := badge.spark:
+        name += f"; last {len(days)} days: {sum(days)}, at most {max(days)} a day"
+    name = escape(name)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{reason}{picture.content}</svg>"
+        f"<title>{name}</title>{reason}{content}</svg>"
     )
 
 

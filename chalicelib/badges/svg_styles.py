@@ -6,12 +6,13 @@ start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
-from chalicelib.badges import colors, spark, text_width
-from chalicelib.badges.logos import Logo
+from chalicelib.badges import colors, text_width
+from chalicelib.badges.logos import VISIBLE, Logo
 from chalicelib.badges.text_width import Face
 
 LOGO_SIZE = 14
@@ -29,8 +30,18 @@ HELVETICA = (
 )
 """Many Linux systems have none of the first three, and a sans-serif with much wider digits."""
 ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;"})
+SPARK_STEPS = {10: 6, 15: 4, 45: 2, 90: 1}
+"""The pixels between two days, by the most days: so that a line is 36 to 89 pixels wide."""
+SPARK_GAP = 6
+"""The pixels between the message and the sparkline."""
+SPARK_HEIGHT = 10
+WHITE, BLACK = "#ffffff", "#000000"
 TEXT_ON_DARK, SHADOW_ON_DARK = "#fff", "#010101"
 TEXT_ON_LIGHT, SHADOW_ON_LIGHT = "#333", "#ccc"
+
+
+Picture: TypeAlias = "tuple[float, int, str]"
+"""The width and the height of a drawn badge in pixels, and its content."""
 
 
 class Drawing(NamedTuple):
@@ -53,23 +64,17 @@ class Drawing(NamedTuple):
     @property
     def spark_width(self) -> int:
         """Return the width that the sparkline adds to the message half."""
-        return spark.measure(self.spark) + spark.GAP if self.spark else 0
-
-
-class Text(NamedTuple):
-    """A text and its length."""
-
-    content: str
-    length: float
+        return measure_spark(self.spark) + SPARK_GAP if self.spark else 0
 
 
 class Line(NamedTuple):
-    """A text, the middle of its baseline, and its background."""
+    """A text and its length, the middle of its baseline, and its background."""
 
-    text: Text
-    x: float
-    y: float
-    background: str
+    content: str
+    length: float
+    x: float = 0
+    y: float = 0
+    background: str = ""
 
 
 class Measures(NamedTuple):
@@ -97,14 +102,6 @@ class BadgeLayout(NamedTuple):
     message: Line
 
 
-class Picture(NamedTuple):
-    """A drawn badge and its size in pixels."""
-
-    width: float
-    height: int
-    content: str
-
-
 NORMAL = Measures(height=20, baseline=14, padding=5, logo_x=5, logo_alone=18, inwards=1)
 LOW = Measures(height=18, baseline=13, padding=5, logo_x=5, logo_alone=18, inwards=1, shade=0.2)
 HIGH = Measures(height=28, baseline=17.5, padding=12, logo_x=9, logo_alone=20, inwards=0)
@@ -126,7 +123,6 @@ SOCIAL_SHINE = (
 
 
 def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int) -> Picture:
-    """Draw a rounded badge with a shine."""
     halves, key = _lay_out_halves(drawing, measures), drawing.key
     size = f'width="{number(halves.end)}" height="{measures.height}"'
     content = (
@@ -137,9 +133,9 @@ def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int)
         f'<rect {size} fill="url(#s{key})"/></g>'
         f'<g {VERDANA} font-size="11">{_draw_logo(drawing, halves, measures)}'
         f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
-        f"{_draw_spark(drawing, halves, measures)}"
+        f"{draw_spark(drawing, halves.end - measures.padding, measures.height)}"
     )
-    return Picture(halves.end, measures.height, content)
+    return halves.end, measures.height, content
 
 
 def flat_square(drawing: Drawing) -> Picture:
@@ -163,9 +159,10 @@ def _draw_square(
     content = (
         f'<g shape-rendering="crispEdges">{backgrounds(drawing, halves, measures.height)}</g>'
         f'<g {VERDANA} font-size="{size}">{_draw_logo(drawing, halves, measures)}'
-        f"{_draw_plain(halves.label)}{message}</g>{_draw_spark(drawing, halves, measures)}"
+        f"{_draw_plain(halves.label)}{message}</g>"
+        f"{draw_spark(drawing, halves.end - measures.padding, measures.height)}"
     )
-    return Picture(halves.end, measures.height, content)
+    return halves.end, measures.height, content
 
 
 def social(drawing: Drawing) -> Picture:
@@ -175,17 +172,19 @@ def social(drawing: Drawing) -> Picture:
     beside = LOGO_SIZE + (LOGO_GAP if label.content else 0)
     button = label.length + 10 + (beside if drawing.logo else 0)
     bubble = message.length + 8 + drawing.spark_width if message.content else 0
-    label_line = Line(label, button - 5 - label.length / 2, NORMAL.baseline, SOCIAL_BUTTON)
     middle = button + 6 + (bubble - drawing.spark_width) / 2
-    message_line = Line(message, middle, NORMAL.baseline, SOCIAL_BUBBLE)
+    lines = (
+        label._replace(x=button - 5 - label.length / 2, y=NORMAL.baseline),
+        message._replace(x=middle, y=NORMAL.baseline),
+    )
     content = (
         f"{_draw_button(button, bubble, drawing.key)}"
         f"{draw_logo(drawing, 5, NORMAL.height, SOCIAL_BUTTON)}"
         f'<g {HELVETICA} font-size="11" font-weight="700">'
-        f"{_draw_engraved(label_line)}{_draw_engraved(message_line)}</g>"
+        f"{''.join(map(_draw_engraved, lines))}</g>"
         f"{draw_spark(drawing, button + 1 + bubble, NORMAL.height, SOCIAL_BUBBLE)}"
     )
-    return Picture(button + (7 + bubble if bubble else 1), NORMAL.height, content)
+    return button + (7 + bubble if bubble else 1), NORMAL.height, content
 
 
 STYLES: Mapping[str, Callable[[Drawing], Picture]] = {
@@ -197,15 +196,15 @@ STYLES: Mapping[str, Callable[[Drawing], Picture]] = {
 }
 
 
-def measure_odd(content: str, face: Face) -> Text:
+def measure_odd(content: str, face: Face) -> Line:
     """Measure a text at 11 px. An odd length puts its middle on a pixel, where it is sharpest."""
-    return Text(content, int(text_width.width(content, face, 11)) | 1)
+    return Line(content, int(text_width.width(content, face, 11)) | 1)
 
 
-def measure_spaced(content: str, face: Face) -> Text:
+def measure_spaced(content: str, face: Face) -> Line:
     """Measure a text at 10 px, with letter spacing unless its letters join."""
     letters = 0 if text_width.joins(content) else len(text_width.advances(content, face))
-    return Text(content, int(text_width.width(content, face, 10)) + LETTER_SPACING * letters)
+    return Line(content, int(text_width.width(content, face, 10)) + LETTER_SPACING * letters)
 
 
 def _lay_out_halves(drawing: Drawing, measures: Measures) -> BadgeLayout:
@@ -232,13 +231,8 @@ def _draw_bubble(x: float, width: float) -> str:
 
 def _draw_logo(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
     color = drawing.label_color if halves.seam else drawing.color
-    background = colors.darken(color, measures.shade)
+    background = colors.mix(color, BLACK, measures.shade)
     return draw_logo(drawing, measures.logo_x, measures.height, background)
-
-
-def _draw_spark(drawing: Drawing, halves: BadgeLayout, measures: Measures) -> str:
-    end = halves.end - measures.padding
-    return draw_spark(drawing, end, measures.height, drawing.color)
 
 
 def _draw_plain(line: Line) -> str:
@@ -248,7 +242,7 @@ def _draw_plain(line: Line) -> str:
 
 def _draw_raised(line: Line, key: str) -> str:
     """Draw a text over a blurred and a sharp shadow, both one pixel lower."""
-    if not line.text.content:
+    if not line.content:
         return ""
     shadow = SHADOW_ON_LIGHT if colors.is_light(line.background) else SHADOW_ON_DARK
     blurred = write(line, f' fill-opacity=".8" filter="url(#b{key})"', lower=1)
@@ -262,7 +256,7 @@ def _draw_engraved(line: Line) -> str:
     return edge + write(line, f' fill="{TEXT_ON_LIGHT}"', scaled=True)
 
 
-def lay_out(drawing: Drawing, measures: Measures, label: Text, message: Text) -> BadgeLayout:
+def lay_out(drawing: Drawing, measures: Measures, label: Line, message: Line) -> BadgeLayout:
     """Lay out two halves for texts of these lengths."""
     seam = _find_seam(drawing, measures, label)
     alone = measures.logo_alone if drawing.logo and not seam else 0
@@ -273,12 +267,12 @@ def lay_out(drawing: Drawing, measures: Measures, label: Text, message: Text) ->
     return BadgeLayout(
         seam,
         end,
-        Line(label, left, measures.baseline, drawing.label_color),
-        Line(message, right, measures.baseline, drawing.color),
+        label._replace(x=left, y=measures.baseline, background=drawing.label_color),
+        message._replace(x=right, y=measures.baseline, background=drawing.color),
     )
 
 
-def _find_seam(drawing: Drawing, measures: Measures, label: Text) -> float:
+def _find_seam(drawing: Drawing, measures: Measures, label: Line) -> float:
     """Return the width of the label's half, which may have only a logo."""
     if drawing.label:
         return label.length + 2 * measures.padding + (LOGO_SIZE + LOGO_GAP if drawing.logo else 0)
@@ -302,15 +296,14 @@ def write(line: Line, attributes: str = "", lower: int = 0, *, scaled: bool = Fa
 
     Scaled letters become narrower in a wider font; otherwise only the space between them does.
     """
-    content = line.text.content
-    if not content:
+    if not line.content:
         return ""
     # Space would separate letters that join.
-    if scaled or text_width.joins(content):
+    if scaled or text_width.joins(line.content):
         attributes += ' lengthAdjust="spacingAndGlyphs"'
     place = f'x="{number(line.x)}" y="{number(line.y + lower)}"'
-    length = number(line.text.length)
-    return f'<text {place} textLength="{length}"{attributes}>{escape(content)}</text>'
+    place += f' textLength="{number(line.length)}"{attributes}'
+    return f"<text {place}>{escape(line.content)}</text>"
 
 
 def backgrounds(drawing: Drawing, laid: BadgeLayout, height: int) -> str:
@@ -321,12 +314,53 @@ def backgrounds(drawing: Drawing, laid: BadgeLayout, height: int) -> str:
     return (label if laid.seam else "") + message
 
 
-def draw_spark(drawing: Drawing, end: float, height: int, background: str) -> str:
+def draw_spark(drawing: Drawing, end: float, height: int, background: str = "") -> str:
     """Write the sparkline so that it ends at a place, or nothing."""
     if not drawing.spark:
         return ""
-    x, bottom = end - spark.measure(drawing.spark), height // 2 + spark.HEIGHT // 2
-    return spark.draw(drawing.spark, x, bottom, background)
+    x, bottom = end - measure_spark(drawing.spark), height // 2 + SPARK_HEIGHT // 2
+    return draw_line(drawing.spark, x, bottom, background or drawing.color)
+
+
+def measure_spark(days: Sequence[int]) -> int:
+    """Return the width of the sparkline of some days."""
+    return (len(days) - 1) * _find_step(days)
+
+
+def draw_line(days: Sequence[int], x: float, bottom: int, background: str) -> str:
+    """Write the line and the area below it; their highest point is the day with most views."""
+    step, heights = _find_step(days), _scale(days)
+    rises = " ".join(_move(step, before - after) for before, after in pairwise(heights))
+    line = f"M{x:g} {bottom - heights[0]:g}l{rises}"
+    color = _choose_color(background)
+    return (
+        f'<path d="{line}V{bottom}H{x:g}z" fill="{color}" fill-opacity=".3"/>'
+        f'<path d="{line}" fill="none" stroke="{color}" stroke-width="1.2"'
+        ' stroke-linejoin="round"/>'
+    )
+
+
+def _find_step(days: Sequence[int]) -> int:
+    return next(step for most, step in SPARK_STEPS.items() if len(days) <= most)
+
+
+def _scale(days: Sequence[int]) -> list[float]:
+    """Return heights in half pixels: 0 for no views, and at least 1 for some."""
+    most = max(days)
+    return [1 + round(2 * (SPARK_HEIGHT - 1) * views / most) / 2 if views else 0 for views in days]
+
+
+def _move(right: float, down: float) -> str:
+    """Write a step of a line without a separator that it does not need."""
+    return f"{right:g}{'' if down < 0 else ' '}{down:g}"
+
+
+def _choose_color(background: str) -> str:
+    """Return the colour of text on a background, or black or white if it could not be seen."""
+    usual = TEXT_ON_LIGHT if colors.is_light(background) else TEXT_ON_DARK
+    if colors.contrast(colors.parse(usual), background) >= VISIBLE:
+        return usual
+    return max((WHITE, BLACK), key=lambda color: colors.contrast(color, background))
 
 
 def draw_logo(drawing: Drawing, x: int, height: int, background: str) -> str:

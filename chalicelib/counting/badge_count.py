@@ -14,8 +14,7 @@ from typing import NamedTuple
 from chalicelib import telemetry
 from chalicelib.counting import keys, storing
 from chalicelib.counting.summary import Summary
-from chalicelib.counting.view import View, ViewQueue
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, ViewQueue, Windows
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Table

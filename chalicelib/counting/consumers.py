@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
-from chalicelib.counting.windows import Counting, CountingResources
+from chalicelib.counting.view import Counting, CountingResources, View
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
@@ -18,7 +18,6 @@ from chalicelib.units import Seconds, WholeSeconds
 
 if TYPE_CHECKING:
     from chalicelib.counting import folding, storing
-    from chalicelib.counting.view import View
 else:
     folding, storing = lazy("chalicelib.counting.folding"), lazy("chalicelib.counting.storing")
 

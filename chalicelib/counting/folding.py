@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Hour, Summary, hour_of, read, read_day
-from chalicelib.counting.windows import Counting, marker_item
+from chalicelib.counting.view import Counting, marker_item
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Value, text
@@ -136,11 +136,9 @@ class BadgeFold:
         moved: dict[str, Value] = {"watermark": upto}
         if not counted:
             return [own.update(now, moved)]
-        if not own.alias:
-            added = self._add_views(own, counted, now, **moved, **reached.values)
-            return [*added, *reached.writes]
-        added = self._add_views(target, counted, now, **reached.values)
-        return [own.update(now, moved), *added, *reached.writes]
+        name = [own.update(now, moved)] if own.alias else []
+        values = {**reached.values, **({} if own.alias else moved)}
+        return [*name, *self._add_views(target, counted, now, **values), *reached.writes]
 
     def _add_views(
         self, target: Summary, counted: Counter[Hour], now: Seconds, **values: Value

@@ -1,21 +1,45 @@
-"""A view: the GET makes it, and a message of the views queue carries it."""
+"""A view, and the windows of time that decide when it is stored, counted and removed.
+
+The GET makes a view, and a message of the views queue carries it. One window, and the ages at which
+`put_views` decides (window 300 s, grace 600 s):
+
+    view       mark                      mark + grace
+    |----------|-------------------------|------------> time
+               the marker of the window  TTL removes the marker, the watermark moves to the mark
+
+    age of a view   0 .. grace / 2   .. 1.5 * grace ..
+                    young: stored    |  wait          | old: counted at once
+
+A young view is stored before its window's marker ends, because the sum of grace / 2, the longest
+run of `put_views` and the difference of two clocks is less than the grace. The gap between young
+and old is longer than a run of `put_views`, so two deliveries of a message never take both ways.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from chalicelib.counting import ids
+from chalicelib.concurrency import MapParallel
+from chalicelib.counting import ids, keys
+from chalicelib.resources import Resources
+from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import Message
+from chalicelib.storage.ports import Message, Queue, Table
 from chalicelib.ulids import milliseconds
-from chalicelib.units import Milliseconds
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds
 
 if TYPE_CHECKING:
-    from chalicelib.storage.ports import Queue
+    from chalicelib.outgoing.webhooks import WebhookSchedule
 
 MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
+YOUNG = 0.5
+"""A view is stored up to this share of the grace."""
+OLD = 1.5
+"""A view is counted at once from this share of the grace on."""
 
 
 class View(NamedTuple):
@@ -91,3 +115,80 @@ def ulid_in(body: object) -> str:
         return View.from_message(body).ulid
     except MalformedError:
         return ""
+
+
+class Windows(NamedTuple):
+    """The lengths of windows, of the grace and of the retention."""
+
+    window: WholeSeconds = 300
+    grace: WholeSeconds = 600
+    retention: WholeSeconds = 15 * 86_400
+
+    @classmethod
+    def of(cls, settings: Settings) -> Windows:
+        return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
+
+    def mark(self, milliseconds: Milliseconds) -> WholeSeconds:
+        """Return the mark that ends the window of a time."""
+        return (milliseconds // 1000 // self.window + 1) * self.window
+
+    def foldable(self, now: Seconds) -> WholeSeconds:
+        """Return the last mark that is at least the grace ago."""
+        return int((now - self.grace) // self.window) * self.window
+
+    def is_young(self, milliseconds: Milliseconds, now: Seconds) -> bool:
+        return now - milliseconds / 1000 <= YOUNG * self.grace
+
+    def is_old(self, milliseconds: Milliseconds, now: Seconds) -> bool:
+        """Return whether a view of a time is old enough to be counted at once."""
+        return now - milliseconds / 1000 >= OLD * self.grace
+
+    def marker_ttl(self, mark: WholeSeconds) -> WholeSeconds:
+        return mark + self.grace
+
+    def view_ttl(self, milliseconds: Milliseconds) -> WholeSeconds:
+        """Return the TTL of a view, which is on a mark if `retention` is a number of windows."""
+        return self.mark(milliseconds) + self.retention
+
+
+def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:
+    """Return the marker of a badge's window."""
+    return keys.marker(badge_id, mark).item(badge=badge_id, ttl=ttl)
+
+
+class CountingResources(Resources, Protocol):
+    """The resources of the consumers of views. `webhooks` is None if events are off."""
+
+    @property
+    def map_parallel(self) -> MapParallel: ...
+    @property
+    def webhooks(self) -> WebhookSchedule | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The table, windows and clock by which views are stored, counted and folded.
+
+    `map_parallel` counts badges. Without `webhooks`, the milestones that a badge reaches are left
+    to the next write of its count.
+    """
+
+    table: Table
+    windows: Windows
+    clock: Callable[[], Seconds]
+    map_parallel: MapParallel = map
+    webhooks: WebhookSchedule | None = None
+
+    @classmethod
+    def of(cls, resources: CountingResources) -> Counting:
+        return cls(
+            resources.table,
+            Windows.of(resources.settings),
+            resources.view_clock,
+            resources.map_parallel,
+            resources.webhooks,
+        )
+
+    def foldable(self) -> WholeSeconds:
+        """Return the last mark that is at least the grace ago."""
+        return self.windows.foldable(self.clock())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import PLAIN, Look
+from chalicelib.badges.options import PLAIN, Badge, Look
 from chalicelib.events.event import Attempt, Event, Status
 from chalicelib.units import Milliseconds, WholeSeconds, to_iso8601
 
@@ -57,7 +56,7 @@ def timer(event: Event, now: Milliseconds) -> dict[str, Any]:
 def badge(event: Event, now: Milliseconds, options: Look = PLAIN) -> Badge:
     """Return the countdown as a badge."""
     message, color = OUTCOMES.get(event.status) or _describe_active(event, now)
-    return Badge.of(LABEL, message, color, options)
+    return options.badge(LABEL, message, color)
 
 
 def countdown(milliseconds: Milliseconds) -> str:

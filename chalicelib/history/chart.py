@@ -8,49 +8,40 @@ scheme, because a page may be dark while the browser's scheme is light.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from chalicelib.badges import colors
 from chalicelib.badges.options import short
 from chalicelib.badges.svg_styles import escape, number
-from chalicelib.history import chart_axes, chart_plot
-from chalicelib.history.buckets import Interval
-from chalicelib.history.chart_axes import TimeAxis
-from chalicelib.history.chart_plot import (
-    END,
-    GAP,
-    LABEL,
-    LINE,
-    MEAN,
-    MIDDLE,
-    STROKE,
-    Peak,
-    Plot,
-    measure,
-    write_text,
-)
-from chalicelib.history.history import History
+from chalicelib.history import chart_axes
+from chalicelib.history.chart_axes import GAP, LABEL, LINE, Plot, measure, write_text
+from chalicelib.history.history import History, Interval
 
+MAX_BAR = 48
+"""The maximum width of a bar."""
+NOTE_LINE = 12
+"""The height of a line of the mean's label."""
+MEAN = "mean"
+WHOLE_MEAN = 10
+"""The mean from which on it is shown as a whole number."""
+HOLLOW = ' fill-opacity=".3" stroke="currentColor"'
+STROKE = 'fill="none" stroke="currentColor" stroke-linecap="round"'
 FONT = f'font-size="{LABEL}" font-family="-apple-system,Segoe UI,Helvetica,Arial,sans-serif"'
-THEMES, SCALES = ("auto", "light", "dark"), chart_axes.SCALES
+THEMES = ("auto", "light", "dark")
 TITLE, BOLD = 13, 15
 """The size of the title, and the size that bounds its width, because it is bold."""
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
 PAGES = (LIGHT_PAGE, DARK_PAGE)
 """The backgrounds of GitHub's pages."""
-CURRENT = {
-    Interval.HOUR: "this hour",
-    Interval.DAY: "today",
-    Interval.WEEK: "this week",
-    Interval.MONTH: "this month",
+WORDS = {
+    Interval.HOUR: ("this hour", "at"),
+    Interval.DAY: ("today", "on"),
+    Interval.WEEK: ("this week", "in the week of"),
+    Interval.MONTH: ("this month", "in"),
 }
-PREPOSITIONS = {
-    Interval.HOUR: "at",
-    Interval.DAY: "on",
-    Interval.WEEK: "in the week of",
-    Interval.MONTH: "in",
-}
+"""The current bucket of each unit, and the preposition before the start of another one."""
 GREY = ("#656d76", "#8b949e")
 BLUE = ("#0969da", "#4493f8")
 ORANGE = ("#bc4c00", "#f0883e")
@@ -72,12 +63,8 @@ class Look:
     height: int = 150
     color: str = ""
     theme: str = THEMES[0]
-    scale: str = SCALES[0]
+    is_log: bool = False
     has_visitors: bool = False
-
-    @property
-    def is_log(self) -> bool:
-        return self.scale == "log"
 
 
 def draw(history: History, look: Look) -> str:
@@ -100,7 +87,7 @@ def write_headline(history: History, *, is_short: bool = False) -> str:
     by, amount = history.by, len(history.buckets)
     if amount == 1:
         start = history.buckets[0].start
-        return f"{total} {views} {CURRENT[by] if history.is_current else _write_when(by, start)}"
+        return f"{total} {views} {WORDS[by][0] if history.is_current else _write_when(by, start)}"
     if by is Interval.HOUR and history.days > 1:
         return f"{total} {views} in {history.days} days"
     return f"{total} {views} in {amount} {by}s"
@@ -115,7 +102,7 @@ def describe(history: History, look: Look) -> str:
     text += f" At most {peak.views:,}, {_write_when(by, peak.start)}."
     text += f" On average {history.mean:,.1f}."
     if history.is_current:
-        text += f" {CURRENT[by].capitalize()} {last.views:,} so far."
+        text += f" {WORDS[by][0].capitalize()} {last.views:,} so far."
     text += " The scale is logarithmic." if look.is_log else ""
     return text + (_describe_visitors(history) if look.has_visitors else "")
 
@@ -129,7 +116,7 @@ def _describe_visitors(history: History) -> str:
 
 
 def _write_when(by: Interval, start: datetime) -> str:
-    return f"{PREPOSITIONS[by]} {by.label(start)}"
+    return f"{WORDS[by][1]} {by.label(start)}"
 
 
 def draw_error(reason: str, look: Look) -> str:
@@ -138,7 +125,8 @@ def draw_error(reason: str, look: Look) -> str:
     lines = textwrap.wrap(reason, width=int((look.width - 2 * GAP) / measure("0")))
     middle, above = look.width / 2, (look.height - LINE * len(lines)) / 2 + LABEL
     texts = [
-        write_text(line, middle, above + LINE * index, MIDDLE) for index, line in enumerate(lines)
+        write_text(line, middle, above + LINE * index, chart_axes.MIDDLE)
+        for index, line in enumerate(lines)
     ]
     frame = f'<rect x=".5" y=".5" width="{look.width - 1}" height="{look.height - 1}" rx="6"'
     frame += ' fill="none" stroke="currentColor"/>'
@@ -163,34 +151,33 @@ def _group(name: str, content: str) -> str:
 
 
 def _make_plot(history: History, look: Look) -> Plot:
-    bottom, top = look.height - chart_plot.BOTTOM, chart_plot.TOP + LINE * look.has_visitors
+    bottom, top = look.height - chart_axes.BOTTOM, chart_axes.TOP + LINE * look.has_visitors
     visitors = [one or 0 for one in history.visitors] if look.has_visitors else []
     most = max([history.peak.views, *visitors])
     scale = chart_axes.choose_scale(most, bottom - top, is_log=look.is_log)
     left = round(max(measure(chart_axes.write_tick(tick)) for tick in scale.ticks)) + GAP
-    right = look.width - chart_plot.RIGHT
-    if chart_plot.has_mean(history):
-        texts = MEAN, chart_plot.write_mean(history.mean)
+    right = look.width - chart_axes.RIGHT
+    if has_mean(history):
+        texts = MEAN, write_mean(history.mean)
         right -= round(max(map(measure, texts)) + GAP)
     return Plot(left, right, bottom, len(history.buckets), scale, top)
 
 
 def _write_title(history: History, look: Look, plot: Plot) -> str:
     """Write the number of views and, if there is room, the views now and a note on the right."""
-    end = look.width - chart_plot.RIGHT
+    end = look.width - chart_axes.RIGHT
     title = write_headline(history)
     if measure(title, BOLD) > end:
         title = write_headline(history, is_short=True)
     written = write_text(title, 0, TITLE, f' font-size="{TITLE}" font-weight="600"')
     has_current = plot.amount > 1 and history.is_current
-    current = f"{history.buckets[-1].views:,} {CURRENT[history.by]}"
-    notes = [current] if has_current else []
-    note = " \u00b7 ".join([*notes, *(["log scale"] if look.is_log else [])])
+    current = f"{history.buckets[-1].views:,} {WORDS[history.by][0]}"
+    note = " \u00b7 ".join([current] * has_current + ["log scale"] * look.is_log)
     if note and end - measure(title, BOLD) - measure(note) > 4 * GAP:
         # The shape that the current bucket has in the plot.
         shape = "\u25a1" if plot.has_bars else "\u25cb"
         mark = f'<tspan class="b" fill="currentColor">{shape}</tspan> '
-        written += write_text(note, end, TITLE, END, mark if has_current else "")
+        written += write_text(note, end, TITLE, chart_axes.END, mark if has_current else "")
     return _group("t", written)
 
 
@@ -208,24 +195,33 @@ def _write_legend(history: History, look: Look) -> str:
 
 
 def _draw_content(history: History, look: Look, plot: Plot) -> str:
-    starts = [bucket.start for bucket in history.buckets]
-    axis = TimeAxis(
-        history.by, starts, plot.x, measure, look.width, has_year=not history.is_current
-    )
-    times = chart_plot.write_times(axis.labels(), plot)
+    size, has_year = (plot.x, measure, look.width), not history.is_current
+    axis = chart_axes.TimeAxis(history.by, history.starts, *size, has_year=has_year)
+    times = chart_axes.write_times(axis.labels(), plot)
     visitors = history.visitors if look.has_visitors else ()
-    line = _group("v", chart_plot.draw_visitors(history, visitors, plot)) if visitors else ""
-    peak = Peak.of(history, plot) if history.total else None
+    line = _group("v", draw_visitors(history, visitors, plot)) if visitors else ""
+    peak = chart_axes.Peak.of(history, plot) if history.total else None
     is_empty = not peak and not any(visitors)
-    scale = chart_plot.write_no_views(history, plot) if is_empty else chart_plot.write_scale(plot)
-    axes = _group("t", chart_plot.draw_lines(plot, peak) + scale + times)
+    scale = write_no_views(history, plot) if is_empty else chart_axes.write_scale(plot)
+    axes = _group("t", chart_axes.draw_lines(plot, peak) + scale + times)
     if not peak:
         return axes + line
-    mean = chart_plot.draw_mean(history, plot) if chart_plot.has_mean(history) else ""
-    draw_views = chart_plot.draw_bars if plot.has_bars else chart_plot.draw_area
+    mean = draw_mean(history, plot) if has_mean(history) else ""
+    draw_views = draw_bars if plot.has_bars else draw_area
     views = "".join(draw_views(history, plot))
-    label = write_text(peak.text, peak.x, peak.y, MIDDLE)
+    label = write_text(peak.text, peak.x, peak.y, chart_axes.MIDDLE)
     return axes + _group("b", views) + line + _group("t", mean + label)
+
+
+def readable(color: str) -> tuple[str, str]:
+    """Return a colour for the light and the dark page, darkened or lightened if necessary."""
+    return _adapt(color, LIGHT_PAGE, "#000000"), _adapt(color, DARK_PAGE, "#ffffff")
+
+
+def _adapt(color: str, page: str, toward: str) -> str:
+    """Mix a colour with `toward` in twentieths until it contrasts with the page."""
+    mixtures = (colors.mix(color, toward, part / 20) for part in range(21))
+    return next(mixture for mixture in mixtures if colors.contrast(mixture, page) >= MIN_CONTRAST)
 
 
 def write_style(accent: tuple[str, str], theme: str, *, has_visitors: bool = False) -> str:
@@ -239,17 +235,86 @@ def write_style(accent: tuple[str, str], theme: str, *, has_visitors: bool = Fal
     return {"light": light, "dark": dark}.get(theme, automatic)
 
 
-def readable(color: str) -> tuple[str, str]:
-    """Return a colour for the light and the dark page, darkened or lightened if necessary."""
-    return _adapt(color, LIGHT_PAGE, "#000000"), _adapt(color, DARK_PAGE, "#ffffff")
+# ---- the plot
 
 
-def _adapt(color: str, page: str, toward: str) -> str:
-    """Mix a colour with `toward` in twentieths until it contrasts with the page."""
-    mixtures = (_mix(color, toward, part / 20) for part in range(21))
-    return next(mixture for mixture in mixtures if colors.contrast(mixture, page) >= MIN_CONTRAST)
+def has_mean(history: History) -> bool:
+    """Return whether the mean has a line: one bucket is its own mean."""
+    return len(history.buckets) > 1 and history.total > 0
 
 
-def _mix(color: str, other: str, part: float) -> str:
-    pairs = zip(bytes.fromhex(color[1:]), bytes.fromhex(other[1:]), strict=True)
-    return "#" + bytes(round(a + (b - a) * part) for a, b in pairs).hex()
+def write_mean(mean: float) -> str:
+    """Write the mean with at most one decimal place."""
+    if mean >= WHOLE_MEAN:
+        return short(round(mean))
+    written = f"{mean:.1f}"
+    return "<0.1" if written == "0.0" else written.removesuffix(".0")
+
+
+def draw_mean(history: History, plot: Plot) -> str:
+    """Draw a dashed line at the mean, and its label right of the plot."""
+    y, x = plot.y(history.mean), plot.right + GAP
+    upper = min(max(y - 1, plot.top + LABEL - 3), plot.bottom - NOTE_LINE)
+    line = f"M{number(plot.left)} {number(y)}H{number(plot.right + GAP / 2)}"
+    return (
+        f'<path d="{line}" stroke="currentColor" stroke-dasharray="4 3"/>'
+        f"{write_text(MEAN, x, upper)}"
+        f"{write_text(write_mean(history.mean), x, upper + NOTE_LINE)}"
+    )
+
+
+def write_no_views(history: History, plot: Plot) -> str:
+    """Write that there are no views in the middle of the plot."""
+    message = "no views" if history.since else "no views yet"
+    middle = (plot.left + plot.right) / 2, (plot.top + plot.bottom + LABEL) / 2
+    return write_text(message, *middle, chart_axes.MIDDLE)
+
+
+def draw_bars(history: History, plot: Plot) -> Iterator[str]:
+    """Draw a bar for each bucket with views; the current one is hollow: it is not over."""
+    last = len(history.buckets) - 1
+    width = number(min(plot.slot - max(1, plot.slot / 5), MAX_BAR))
+    for index, bucket in enumerate(history.buckets):
+        if bucket.views:
+            hollow = index == last and history.is_current
+            height = max(1, plot.bottom - plot.y(bucket.views))
+            yield (
+                f'<rect x="{number(plot.x(index) - float(width) / 2)}"'
+                f' y="{number(plot.bottom - height)}" width="{width}" height="{number(height)}"'
+                f"{HOLLOW if hollow else ''}>"
+                f"<title>{history.by.label(bucket.start)}: {bucket.views:,}</title></rect>"
+            )
+
+
+def draw_area(history: History, plot: Plot) -> Iterator[str]:
+    """Draw a line over the buckets with a tinted area under it, and a ring at the current one."""
+    points = [
+        (f"{plot.x(index):.1f}", f"{plot.y(bucket.views):.1f}")
+        for index, bucket in enumerate(history.buckets)
+    ]
+    line, ground = "L".join(f"{x} {y}" for x, y in points), number(plot.bottom)
+    (first, _), (last, height) = points[0], points[-1]
+    yield f'<path d="M{first} {ground}L{line}L{last} {ground}z" fill-opacity=".3"/>'
+    outline = 'fill="none" stroke="currentColor"'
+    yield f'<path d="M{line}" {outline} stroke-linejoin="round"/>'
+    if history.is_current:
+        yield f'<circle cx="{last}" cy="{height}" r="2.5" {outline}/>'
+
+
+def draw_visitors(history: History, visitors: Sequence[int | None], plot: Plot) -> str:
+    """Draw a line over the known numbers, interrupted where a day is unknown.
+
+    Over bars it has an edge in the colour of the page, so that it is seen on any colour of theirs.
+    """
+    path, dots, is_drawn = "", "", False
+    for index, number_known in enumerate(visitors):
+        if number_known is not None:
+            x, y = f"{plot.x(index):.1f}", f"{plot.y(number_known):.1f}"
+            path += f"{'L' if is_drawn else 'M'}{x} {y}{'' if is_drawn else 'h0'}"
+            title = f"{history.buckets[index].start:%Y-%m-%d}: {number_known:,} unique visitors"
+            dots += f'<circle cx="{x}" cy="{y}" r="2.5"><title>{title}</title></circle>'
+        is_drawn = number_known is not None
+    if not (path and plot.has_bars):
+        return f'<path d="{path}" {STROKE} stroke-width="1.25"/>' if path else ""
+    edge = f'<path class="p" d="{path}" {STROKE} stroke-width="5"/>'
+    return f'{edge}<path d="{path}" {STROKE} stroke-width="2"/>{dots}'

@@ -1,4 +1,4 @@
-"""The axes of a chart: numbers of views that read well, and times with labels that fit."""
+"""The axes of a chart and its plot: numbers that read well, and times with labels that fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from itertools import count, pairwise
 from math import log1p
 from typing import NamedTuple
 
-from chalicelib.badges.options import THOUSANDS
+from chalicelib.badges.options import THOUSANDS, short
+from chalicelib.badges.svg_styles import escape, number
+from chalicelib.badges.text_width import Face
+from chalicelib.badges.text_width import width as text_width
 from chalicelib.counting.summary import HOURS_OF_DAY
-from chalicelib.history.buckets import MONTHS, Interval
+from chalicelib.history.history import MONTHS, History, Interval
 
-SCALES = ("linear", "log")
+LABEL, LINE = 11, 15
+"""The size of a label, and the height of its line."""
+TOP, BOTTOM, RIGHT, GAP = 32, 20, 3, 6
+"""Pixels above, below and right of the bars, and between other parts."""
+MIN_SLOT = 4
+"""The minimum slot of a bar, below which an area is drawn."""
+MARK = 4
+"""The length of a mark on the axis of time."""
+MIDDLE, END = ' text-anchor="middle"', ' text-anchor="end"'
 STEPS = range(2, 9)
 """The numbers of steps of the axis of views."""
 STEP_HEIGHT = 18
@@ -207,3 +218,99 @@ def _write_month(start: datetime) -> str:
 
 
 EVERY_DAY, EVERY_MONTH = Rule(_count_days, 1, _write_day), Rule(_count_months, 1, _write_month)
+
+
+# ---- the plot
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """The position of the buckets, in pixels from the left and from the top."""
+
+    left: float
+    right: float
+    bottom: float
+    amount: int
+    scale: Scale
+    top: float = TOP
+
+    @property
+    def slot(self) -> float:
+        return (self.right - self.left) / self.amount
+
+    @property
+    def has_bars(self) -> bool:
+        return self.slot >= MIN_SLOT
+
+    def x(self, index: int) -> float:
+        return self.left + (index + 0.5) * self.slot
+
+    def y(self, views: float) -> float:
+        return self.bottom - self.scale.share(views) * (self.bottom - self.top)
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The label above the first bucket with the most views."""
+
+    text: str
+    x: float
+    y: float
+
+    @classmethod
+    def of(cls, history: History, plot: Plot) -> Peak:
+        """Return the label, within the plot."""
+        bucket = history.peak
+        text, room = f"peak {bucket.views:,}", plot.right - plot.left
+        if measure(text) > room / 2:
+            text = f"peak {short(bucket.views)}"
+        half = measure(text) / 2
+        x = plot.x(history.buckets.index(bucket))
+        return cls(text, min(max(x, plot.left + half), plot.right - half), plot.y(bucket.views) - 4)
+
+    def interrupt(self, y: float) -> tuple[float, float] | None:
+        """Return where the label interrupts a horizontal line."""
+        half = measure(self.text) / 2 + 2
+        return (self.x - half, self.x + half) if self.y - LABEL < y < self.y + 3 else None
+
+
+def draw_lines(plot: Plot, peak: Peak | None) -> str:
+    """Write one line for each tick, just below its height, with a gap at the peak's label."""
+    path = ""
+    for tick in plot.scale.ticks:
+        y = round(plot.y(tick)) + 0.5
+        gap = peak.interrupt(y) if peak else None
+        begin, end = f"M{number(plot.left)} {y}", f"H{number(plot.right)}"
+        if gap and gap[0] > plot.left:
+            begin += f"H{number(gap[0])}"
+        if gap:
+            end = f"M{number(gap[1])} {y}{end}" if gap[1] < plot.right else ""
+        path += begin + end
+    return f'<path d="{path}" stroke="currentColor" stroke-opacity=".25"/>'
+
+
+def write_scale(plot: Plot) -> str:
+    """Write the numbers of views at the left of the plot."""
+    return "".join(
+        write_text(write_tick(tick), plot.left - GAP, plot.y(tick) + LABEL / 3, END)
+        for tick in plot.scale.ticks
+    )
+
+
+def write_times(labels: Sequence[TimeLabel], plot: Plot) -> str:
+    """Write the times below the plot, and a mark at the bucket of each."""
+    ground = number(plot.bottom + 0.5)
+    marks = "".join(f"M{number(plot.x(label.bucket))} {ground}v{MARK}" for label in labels)
+    texts = (write_text(label.text, label.x, plot.bottom + LINE, MIDDLE) for label in labels)
+    return f'<path d="{marks}" stroke="currentColor" stroke-opacity=".5"/>{"".join(texts)}'
+
+
+def write_text(content: str, x: float, y: float, attributes: str = "", before: str = "") -> str:
+    """Write a text at a position."""
+    place = f'x="{number(x)}" y="{number(y)}"'
+    return f"<text {place}{attributes}>{before}{escape(content)}</text>"
+
+
+def measure(text: str, size: int = LABEL) -> float:
+    """Return an upper bound of a width: no font in `FONT` is wider than Verdana."""
+    return text_width(text, Face.VERDANA, size)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from chalicelib.counting import keys
 from chalicelib.storage.items import Item, Value, number, text
@@ -45,13 +45,6 @@ class Traffic:
     def until(self, today: str) -> str:
         """Return the last day; GitHub leaves out days without traffic, and so all of them."""
         return max(self.days, default=today)
-
-
-class Known(NamedTuple):
-    """A number of GitHub's, and the newest day that it has."""
-
-    number: int
-    day: date
 
 
 def prepare(table: Table, badge_id: str, told: Sequence[Traffic], now: Seconds) -> Iterator[Put]:
@@ -112,18 +105,24 @@ def read_days(table: Table, badge_id: str, first: date, last: date) -> Days:
     return {day: numbers for day, numbers in days if f"{first}" <= day <= f"{last}"}
 
 
-def read_visitors(table: Table, badge_id: str) -> Known | None:
-    """Return the unique visitors of the last 14 days that GitHub told. Raises `StorageError`."""
+def read_visitors(table: Table, badge_id: str) -> tuple[int, date | None]:
+    """Return the unique visitors of the last 14 days that GitHub told, and the last of these days.
+
+    The day is None if nobody told them. Raises `StorageError`.
+    """
     newest = _read_newest(table, badge_id)
     until = text(newest, "until")
-    return Known(number(newest, "visitors"), date.fromisoformat(until)) if until else None
+    return number(newest, "visitors"), date.fromisoformat(until) if until else None
 
 
-def read_clones(table: Table, badge_id: str) -> Known | None:
-    """Return all clones that are stored. Raises `StorageError`."""
+def read_clones(table: Table, badge_id: str) -> tuple[int, date | None]:
+    """Return all clones that are stored, and the newest day that has some, or None.
+
+    Raises `StorageError`.
+    """
     days = read_days(table, badge_id, date.min, date.max)
     clones = {day: numbers[CLONES] for day, numbers in days.items() if CLONES in numbers}
-    return Known(sum(clones.values()), date.fromisoformat(max(clones))) if clones else None
+    return sum(clones.values()), date.fromisoformat(max(clones)) if clones else None
 
 
 def to_json(days: Days) -> list[dict[str, Any]]:

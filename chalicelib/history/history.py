@@ -1,21 +1,26 @@
-"""The history of a badge: its counted and live views by hour, day, week or month."""
+"""The history of a badge: its counted and live views by hour, day, week or month in UTC.
+
+A `Span` is the time that a request names. `Span.resolve` chooses its buckets.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from chalicelib.counting import keys
 from chalicelib.counting import summary as summaries
 from chalicelib.counting.badge_count import MAX_LIVE, Count, first_live
-from chalicelib.counting.summary import HOURS, Day, Summary
+from chalicelib.counting.summary import HOURS, HOURS_OF_DAY, Day, Summary
 from chalicelib.history import github
-from chalicelib.history.buckets import LENGTHS, Interval, Span
 from chalicelib.history.github import Days
+from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
@@ -24,6 +29,13 @@ from chalicelib.units import Milliseconds, Seconds
 
 Result = TypeVar("Result")
 
+DAYS = 30
+"""The days of a history without an option."""
+MAX_BUCKETS = 400
+"""The maximum number of days, weeks or months of one history."""
+MAX_DAYS_BY_HOUR = 31
+MONTHS = 12
+LAST_HOUR = time(HOURS_OF_DAY - 1, tzinfo=UTC)
 LIVE_PAGE = 100
 """A badge with fewer live views needs one query for them."""
 TRIES = 10
@@ -32,6 +44,55 @@ FIRST_DAYS = 2
 """The days that one query for the first day with a view reads."""
 DAY_ATTRIBUTES = ("SK", "reset", "version", "views")
 """The attributes of a day that a history by day, week or month needs."""
+
+
+class Interval(StrEnum):
+    """The unit of a history, in UTC. Weeks begin on Monday (ISO 8601)."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+    @property
+    def most(self) -> int:
+        """Return the maximum number of buckets of one history."""
+        return MAX_DAYS_BY_HOUR * HOURS_OF_DAY if self is Interval.HOUR else MAX_BUCKETS
+
+    def start(self, moment: datetime) -> datetime:
+        if self is Interval.HOUR:
+            return moment.replace(minute=0, second=0, microsecond=0)
+        midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+        if self is Interval.MONTH:
+            return midnight.replace(day=1)
+        return midnight - timedelta(days=midnight.weekday() if self is Interval.WEEK else 0)
+
+    def following(self, start: datetime) -> datetime:
+        """Return the start of the bucket after the one that begins at `start`."""
+        if self is Interval.MONTH:
+            years, month = divmod(start.month, MONTHS)
+            return start.replace(year=start.year + years, month=month + 1)
+        return start + LENGTHS[self]
+
+    def buckets(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        """Yield the start of each bucket from that of `first` to that of `last`."""
+        start, length = self.start(first), LENGTHS.get(self)
+        while start <= last:
+            yield start
+            start = start + length if length else self.following(start)
+
+    def label(self, start: datetime) -> str:
+        """Format the start of a bucket: 2026-11-21T08:00Z, 2026-11-21 or, of a month, 2026-11."""
+        if self is Interval.HOUR:
+            return start.isoformat()[: len("2026-11-21T08:00")] + "Z"
+        return start.isoformat()[: len("2026-11" if self is Interval.MONTH else "2026-11-21")]
+
+
+LENGTHS = {
+    Interval.HOUR: timedelta(hours=1),
+    Interval.DAY: timedelta(days=1),
+    Interval.WEEK: timedelta(weeks=1),
+}
 
 
 class NewerDayError(UnavailableError):
@@ -63,10 +124,13 @@ class History:
     github: Days = field(default_factory=dict)
 
     @property
+    def starts(self) -> list[datetime]:
+        return [bucket.start for bucket in self.buckets]
+
+    @property
     def visitors(self) -> tuple[int | None, ...]:
         """Return GitHub's unique visitors in each bucket of a day, None if they are unknown."""
-        labels = (Interval.DAY.label(bucket.start) for bucket in self.buckets)
-        days = (self.github.get(label, {}) for label in labels)
+        days = (self.github.get(label, {}) for label in map(Interval.DAY.label, self.starts))
         return tuple(day.get("visitors") for day in days)
 
     @property
@@ -81,6 +145,59 @@ class History:
     def peak(self) -> Bucket:
         """Return the first bucket with the most views."""
         return max(self.buckets, key=lambda bucket: bucket.views)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time of a history: from `first` to `last`, or `days` days up to `last`.
+
+    `last` is None for the present day. `is_whole` begins with the first day that has a view. `by`
+    is None for the shortest of day, week and month with which the buckets are not too many.
+    """
+
+    days: int = DAYS
+    first: date | None = None
+    last: date | None = None
+    is_whole: bool = False
+    by: Interval | None = None
+
+    def resolve(self, current: datetime, since: date | None) -> History:
+        """Return the history without views: whole buckets that have all days of the span.
+
+        `since` is the first day with a view. Raises `BadRequestError` for a span without days.
+        """
+        last = min(current, datetime.combine(self.last, LAST_HOUR)) if self.last else current
+        first = self._first(last, since)
+        if first > last:
+            raise BadRequestError(
+                f"from: {first.date()} is after the last day, {last.date()}: give an earlier from"
+            )
+        by = self.by or _choose(first, last)
+        end = min(current, by.following(by.start(last)) - LENGTHS[Interval.HOUR])
+        starts = list(islice(by.buckets(first, end), by.most + 1))
+        following = starts.pop().date() if len(starts) > by.most else None
+        after = following or end.date() + timedelta(days=1)
+        hours = len(starts) if by is Interval.HOUR else 0
+        days = -(-hours // HOURS_OF_DAY) or (after - starts[0].date()).days
+        buckets = tuple(Bucket(start, 0) for start in starts)
+        return History(by, days, since, buckets, following, starts[-1] == by.start(current))
+
+    def _first(self, last: datetime, since: date | None) -> datetime:
+        if self.is_whole:
+            return datetime.combine(min(since or last.date(), last.date()), time(tzinfo=UTC))
+        if self.first:
+            return datetime.combine(self.first, time(tzinfo=UTC))
+        if self.by is Interval.HOUR and not self.last:
+            return last - timedelta(hours=self.days * HOURS_OF_DAY - 1)
+        return Interval.DAY.start(last) - timedelta(days=self.days - 1)
+
+
+def _choose(first: datetime, last: datetime) -> Interval:
+    """Return the shortest unit, but no hour, with which the buckets are not too many."""
+    for by in (Interval.DAY, Interval.WEEK):
+        if sum(1 for _ in islice(by.buckets(first, last), by.most + 1)) <= by.most:
+            return by
+    return Interval.MONTH
 
 
 def read(
@@ -108,24 +225,25 @@ def read_again(read: Callable[[], Result]) -> Result:
 
 
 def _read(table: Table, badge_id: str, span: Span, now: Seconds, *, with_github: bool) -> History:
-    summary = _read_summary(table, badge_id)
+    summary = summaries.read(table, badge_id)
+    if summary.alias:
+        summary = summaries.read(table, summary.alias)
     live = _count_live(table, summary, Interval.HOUR if span.by is Interval.HOUR else Interval.DAY)
     # Views may have later times than this clock, because other clocks may be ahead.
     days_counted = [_start_of(summary.today.day)] if summary.today.day else []
     current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
     first = [_find_first_day(table, summary, current), *live]
     since = min([moment.date() for moment in first if moment], default=None)
-    chosen = span.resolve(current, since)
-    last = chosen.by.following(chosen.starts[-1]) - LENGTHS[Interval.HOUR]
-    views = _count_by_bucket(table, summary, chosen.by, chosen.starts[0], last)
+    empty = span.resolve(current, since)
+    by, starts = empty.by, empty.starts
+    last = by.following(starts[-1]) - LENGTHS[Interval.HOUR]
+    views = _count_by_bucket(table, summary, by, starts[0], last)
     for start, number_live in live.items():
-        views[chosen.by.start(start)] += number_live
-    buckets = tuple(Bucket(start, views[start]) for start in chosen.starts)
-    of_days = (summary.badge_id, chosen.starts[0].date(), last.date())
+        views[by.start(start)] += number_live
+    buckets = tuple(Bucket(start, views[start]) for start in starts)
+    of_days = (summary.badge_id, starts[0].date(), last.date())
     days = github.read_days(table, *of_days) if with_github else {}
-    return History(
-        chosen.by, chosen.days, since, buckets, chosen.following, chosen.is_current, days
-    )
+    return replace(empty, buckets=buckets, github=days)
 
 
 def to_json(badge_id: str, history: History) -> dict[str, Any]:
@@ -204,12 +322,6 @@ def _to_datetime(milliseconds: Milliseconds) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _read_summary(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id, or of the badge that the id is an alias of."""
-    summary = summaries.read(table, badge_id)
-    return _read_summary(table, summary.alias) if summary.alias else summary
-
-
 def _find_first_day(table: Table, summary: Summary, current: datetime) -> datetime | None:
     """Return the first day with a counted view; an owner may have removed those of a day."""
     since = _to_datetime(summary.reset)
@@ -228,18 +340,11 @@ def _count_by_bucket(
     days = _read_finished(table, summary, first, last, attributes=attributes)
     views: Counter[datetime] = Counter()
     for day, item in [*days, (today.day, {"views": today.views, **today.attributes})]:
-        for start, counted in _split(day, item, by) if day else ():
-            views[start] += counted
+        is_by_hour = by is Interval.HOUR
+        hours = Day.of(day, item).hours if is_by_hour else {0: number(item, "views")}
+        for hour, counted in hours.items() if day else ():
+            views[by.start(_start_of(day).replace(hour=hour))] += counted
     return views
-
-
-def _split(day: str, item: Item, by: Interval) -> Iterator[tuple[datetime, int]]:
-    start = _start_of(day)
-    if by is Interval.HOUR:
-        for hour, views in Day.of(day, item).hours.items():
-            yield start.replace(hour=hour), views
-    else:
-        yield by.start(start), number(item, "views")
 
 
 def _read_finished(  # noqa: PLR0913  the parts of a query
@@ -274,8 +379,7 @@ def _start_of(day: str) -> datetime:
 
 def _count_live(table: Table, summary: Summary, by: Interval) -> Counter[datetime]:
     """Return the number of live views in each bucket; of many views, without reading each."""
-    partition = keys.partition(summary.badge_id)
-    first = first_live(summary)
+    partition, first = keys.partition(summary.badge_id), first_live(summary)
     live: Counter[datetime] = Counter()
     while (rest := MAX_LIVE - live.total()) > 0:
         page = table.query(

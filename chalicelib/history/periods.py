@@ -21,9 +21,8 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.history import buckets, github, history
+    from chalicelib.history import github, history
 else:
-    buckets = lazy("chalicelib.history.buckets")
     github = lazy("chalicelib.history.github")
     history = lazy("chalicelib.history.history")
 
@@ -53,26 +52,21 @@ class Show(StrEnum):
         return self in {Show.VISITORS, Show.CLONES}
 
     @property
-    def suffix(self) -> str:
-        """Return the end of the label that says which number it is."""
+    def label(self) -> str:
+        """Return the label of a badge, which says which number it is."""
         match self:
             case Show.TOTAL | Show.TODAY_TOTAL:
-                return ""
+                return LABEL
             case Show.TODAY:
-                return " today"
-        return f" this {self}"
-
-    @property
-    def label(self) -> str:
-        """Return the label of a badge."""
-        return str(self) if self.is_githubs else LABEL + self.suffix
+                return f"{LABEL} today"
+        return str(self) if self.is_githubs else f"{LABEL} this {self}"
 
     def start(self, moment: datetime) -> datetime:
         """Return the start of the period of a time, in the time's own zone."""
         if self is Show.YEAR:
             return Show.MONTH.start(moment).replace(month=1)
         unit = self.value if self in {Show.WEEK, Show.MONTH} else "day"
-        return buckets.Interval(unit).start(moment)
+        return history.Interval(unit).start(moment)
 
 
 def _zone(given: str) -> timezone:
@@ -143,8 +137,8 @@ def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumb
         return history.read_again(lambda: _read_periods(table, badge_id, period, now))
     count = badge_count.read(table, badge_id)
     read_number = github.read_visitors if period.show is Show.VISITORS else github.read_clones
-    known = read_number(table, count.summary.badge_id)
-    return BadgeNumbers(count, known.number, told=known.day) if known else BadgeNumbers(count)
+    known, newest = read_number(table, count.summary.badge_id)
+    return BadgeNumbers(count, known, told=newest)
 
 
 def _read_periods(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:

@@ -14,9 +14,8 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from chalicelib.badges.badge import explain
 from chalicelib.badges.options import A_COLOR, color_option
-from chalicelib.badges.responses import IMAGE, image
+from chalicelib.badges.responses import IMAGE, explain, image
 from chalicelib.counting import ids
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError, ClientError
@@ -29,9 +28,8 @@ from chalicelib.resources import Resources
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.history import buckets, chart, history
+    from chalicelib.history import chart, history
 else:
-    buckets = lazy("chalicelib.history.buckets")
     chart = lazy("chalicelib.history.chart")
     history = lazy("chalicelib.history.history")
 
@@ -39,7 +37,7 @@ MAX_DAYS = 9_999
 MAX_LIMIT = 100
 MAX_TOP_DAYS = 366
 """The days and the ids of a list of the most viewed ones."""
-VISITORS = "visitors"
+LOG, VISITORS = "log", "visitors"
 LEAST_HEIGHT = 100
 """The height of a chart that has a legend."""
 IN_PIXELS = "Of the chart, in pixels."
@@ -63,7 +61,7 @@ class HistoryOptions(ids.IdOption):
 
     days = Field[int | None](
         partial(whole_number, range(1, MAX_DAYS + 1)),
-        lambda: integer(1, MAX_DAYS, default=buckets.DAYS),
+        lambda: integer(1, MAX_DAYS, default=history.DAYS),
         "The number of days, up to `to`; with `by=hour` at most 31. Not with `from`.",
         default=None,
     )
@@ -83,19 +81,19 @@ class HistoryOptions(ids.IdOption):
         default=None,
         example="2026-11-21",
     )
-    by = Field["buckets.Interval | None"](
-        lambda given: buckets.Interval(among([*buckets.Interval], given)),
-        lambda: enum(buckets.Interval),
+    by = Field["history.Interval | None"](
+        lambda given: history.Interval(among([*history.Interval], given)),
+        lambda: enum(history.Interval),
         "The length of a bucket, in UTC; a week begins on Monday. If none is given, the shortest of"
         " day, week and month with at most 400 buckets. The first and the last bucket are whole,"
         " up to the present time.",
         default=None,
     )
 
-    def span(self) -> buckets.Span:
+    def span(self) -> history.Span:
         """Return the time that is asked for. Raises `BadRequestError`."""
-        most = buckets.MAX_DAYS_BY_HOUR
-        if self.by is buckets.Interval.HOUR and self.days and self.days > most:
+        most = history.MAX_DAYS_BY_HOUR
+        if self.by is history.Interval.HOUR and self.days and self.days > most:
             raise BadRequestError(
                 f"days: with by=hour give a whole number from 1 to {most}, not '{self.days}'"
             )
@@ -103,8 +101,8 @@ class HistoryOptions(ids.IdOption):
             raise BadRequestError("days: give days or from, not both")
         is_whole = self.first == FIRST
         first = self.first if isinstance(self.first, date) else None
-        days = self.days or buckets.DAYS
-        return buckets.Span(days, first, self.last, is_whole=is_whole, by=self.by)
+        days = self.days or history.DAYS
+        return history.Span(days, first, self.last, is_whole=is_whole, by=self.by)
 
 
 class LookOptions(Options):
@@ -122,7 +120,7 @@ class LookOptions(Options):
         "auto",
     )
     scale = choice(
-        lambda: chart.SCALES,
+        lambda: ("linear", LOG),
         "`log` shows the logarithm of 1 + views, for one day with far more views than the others.",
         "linear",
     )
@@ -141,7 +139,8 @@ class LookOptions(Options):
         if self.overlay and self.height < LEAST_HEIGHT:
             raise BadRequestError(f"height: with=visitors needs at least {LEAST_HEIGHT}")
         return chart.Look(
-            *(self.width, self.height, self.color, self.theme, self.scale),
+            *(self.width, self.height, self.color, self.theme),
+            is_log=self.scale == LOG,
             has_visitors=bool(self.overlay),
         )
 
@@ -161,7 +160,7 @@ def get_history_svg(request: Request, resources: Resources) -> Response:
     """Draw the history; an error is drawn too, with the status of a badge."""
     asked = ids.read(ChartOptions, request.query, resources)
     found = _read(asked, resources, with_github=bool(asked.overlay))
-    if asked.overlay and found.by is not buckets.Interval.DAY:
+    if asked.overlay and found.by is not history.Interval.DAY:
         raise BadRequestError(f"with=visitors: give days, not by={found.by}: GitHub counts by day")
     if found.following:
         raise BadRequestError(

@@ -8,7 +8,7 @@ pages have them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -47,26 +47,17 @@ class Service:
 
     def translate(self, matched: re.Match[str], query: Query) -> Query:
         """Return our query for one of theirs. Raises `BadIdError` if it names no page."""
-        groups = matched.groupdict()
-        page = groups.get("page") or self._page(query)
-        pairs = (*self.defaults.items(), *self._given(query))
-        ours = {name: value for name, value in pairs if _is_valid(name, value)}
-        peek = {"peek": "1"} if groups.get("peek") else {}
-        ours |= {**peek, "id": self.to_id(page)}
-        return {name: [value] for name, value in ours.items()}
-
-    def _page(self, query: Query) -> str:
-        page = (first(query, self.parameter) or "").strip()
+        given = {name: values[0] for name, values in query.items() if values}
+        groups, ours = matched.groupdict(), {**self.defaults}
+        page = groups.get("page") or given.get(self.parameter, "").strip()
         if not page:
             raise BadIdError(f"give the page: ?{self.parameter}=…")
-        return page
-
-    def _given(self, query: Query) -> Iterator[tuple[str, str]]:
-        for theirs, (ours, to_value) in self.options.items():
-            given = first(query, theirs)
-            value = None if given is None else to_value(given)
-            if value is not None:
-                yield ours, value
+        for theirs, (name, to_value) in self.options.items():
+            value = to_value(given[theirs]) if theirs in given else None
+            if value is not None and _is_valid(name, value):
+                ours[name] = value
+        ours |= {"id": self.to_id(page)} | ({"peek": "1"} if groups.get("peek") else {})
+        return {name: [value] for name, value in ours.items()}
 
 
 def translate(path: str, query: Query, counters: Container[str]) -> Query:
@@ -78,11 +69,6 @@ def translate(path: str, query: Query, counters: Container[str]) -> Query:
         if counter in counters and (matched := service.path.fullmatch(path)):
             return service.translate(matched, query)
     raise NotFoundError("there is no such route")
-
-
-def first(query: Query, name: str) -> str | None:
-    """Return the first value of a parameter, or None if it is missing."""
-    return next(iter(query.get(name, ())), None)
 
 
 def _is_valid(name: str, value: str) -> bool:
@@ -103,26 +89,11 @@ def _style(value: str) -> str | None:
 
 
 def _if_true(meaning: str) -> Translation:
-    """Return a translation of a switch."""
     return lambda given: meaning if given.lower() in {"1", "true"} else None
 
 
 def _nonempty(value: str) -> str | None:
     return value.strip() or None
-
-
-def _icon(file: str) -> str:
-    return file.removesuffix(".svg")
-
-
-def of_profile(name: str) -> str:
-    """Return the id of a profile on GitHub, which is a page of the repository `NAME/NAME`."""
-    return f"{name}/{name}"
-
-
-def of_name(name: str) -> str:
-    """Return the id of a counter that has a name alone."""
-    return f"@{name.removeprefix('@')}"
 
 
 def of_page(url: str) -> str:
@@ -144,7 +115,8 @@ SHIELDS: Options = {name: (name, _same) for name in options.Look.fields}
 SERVICES: Mapping[str, Service] = {
     "komarev": Service(
         re.compile("/ghpvc/?"),
-        of_profile,
+        # A profile on GitHub is a page of the repository `NAME/NAME`.
+        lambda name: f"{name}/{name}",
         {**SHIELDS, "base": ("base", _same), "abbreviated": ("format", _if_true("short"))},
         parameter="username",
         defaults={"label": "Profile views", "format": "comma"},
@@ -170,7 +142,10 @@ SERVICES: Mapping[str, Service] = {
         defaults={"label": "visitors", "labelColor": "595959", "color": "1283c3"},
     ),
     "moe-counter": Service(
-        re.compile("/(get/)?@(?P<page>[^/]+)"), of_name, {}, defaults={"label": ""}
+        re.compile("/(get/)?@(?P<page>[^/]+)"),
+        lambda name: f"@{name.removeprefix('@')}",
+        {},
+        defaults={"label": ""},
     ),
     "hit-counter": Service(
         re.compile(r"/(?P<peek>no)?count/tag\.svg"),
@@ -186,7 +161,7 @@ SERVICES: Mapping[str, Service] = {
             "title": ("label", _nonempty),
             "title_bg": ("labelColor", _nonempty),
             "count_bg": ("color", _nonempty),
-            "icon": ("logo", _icon),
+            "icon": ("logo", lambda file: file.removesuffix(".svg")),
             "icon_color": ("logoColor", _nonempty),
             "edge_flat": ("style", _if_true("flat-square")),
         },
@@ -224,7 +199,6 @@ def _fail(failure: Exception, request: Request) -> Response:
 
 
 def _ours(request: Request) -> Request:
-    """Return a request for our path of its form."""
     form = "" if request.path.endswith(".json") else IMAGE
     return request._replace(path=f"{routes.PATH}{form}")
 

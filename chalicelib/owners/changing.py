@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hmac import compare_digest
 
 from chalicelib.counting import badge_count, keys, milestones
 from chalicelib.counting.milestones import NOTHING, Milestone, MilestoneContext, Milestones, Reached
@@ -19,19 +20,13 @@ from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.owners import finding
 from chalicelib.owners.claiming import move_key, replace_owner
-from chalicelib.owners.finding import MAX_NAMES, OwnedBadge, is_same
+from chalicelib.owners.finding import MAX_NAMES, OwnedBadge
+from chalicelib.storage import writes
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import (
-    MAX_TRANSACTION_WRITES,
-    Check,
-    ConditionFailedError,
-    Delete,
-    Update,
-    Write,
-)
+from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Update, Write
 from chalicelib.ulids import TIMES, latest, milliseconds
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
@@ -171,12 +166,12 @@ def hand_over(
         if not owned.is_claimed:
             error = finding.deleted_error if owned.deleted else finding.unclaimed_error
             raise error(badge_id)
-        holds = is_same(owned.digest, own_digest)
-        held = is_same(owned.previous, own_digest)
-        if is_same(owned.digest, new_digest) and (holds or held):
+        holds = compare_digest(owned.digest, own_digest)
+        held = compare_digest(owned.previous, own_digest)
+        if compare_digest(owned.digest, new_digest) and (holds or held):
             return ()
         if not holds:
-            raise finding.wrong_secret_error()
+            raise finding.WrongSecretError(finding.MISMATCH)
         return _prepare_hand_over(table, owned, new_digest, now)
 
     return replace_owner(table, badge_id, prepare)
@@ -269,7 +264,6 @@ def begin_life(
 
 
 def _read_newest(table: Table, badge_id: str) -> Milliseconds:
-    """Return the time of the newest view under an id, or 0."""
     page = table.query(
         keys.partition(badge_id),
         first=keys.VIEW,
@@ -292,7 +286,7 @@ def delete_days(table: Table, summary: Summary) -> None:
             keys.partition(summary.badge_id),
             first=keys.DAY,
             last=keys.DAY + hour_of(summary.reset).day,
-            limit=MAX_TRANSACTION_WRITES,
+            limit=writes.MAX_TRANSACTION_WRITES,
             attributes=("PK", "SK", "reset"),
         )
         old = [Delete(key_of(day), earlier) for day in days if number(day, "reset") < summary.reset]

@@ -10,18 +10,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hmac import compare_digest
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, read
 from chalicelib.http.tokens import digest
-from chalicelib.owners.finding import (
-    OwnedBadge,
-    is_same,
-    look_up,
-    read_unviewed,
-    taken_error,
-    write_again,
-)
+from chalicelib.owners.finding import OwnedBadge, look_up, read_unviewed, taken_error, write_again
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Value, text
 from chalicelib.storage.ports import Table
@@ -46,7 +40,7 @@ def claim(table: Table, badge_id: str, base: int, now: Seconds, secret_digest: s
 
     def write() -> str:
         owned = OwnedBadge.of(badge_id, table.get(keys.owner(badge_id)) or {})
-        if not is_same(owned.digest, own_digest):
+        if not compare_digest(owned.digest, own_digest):
             summary = read_unviewed(table, badge_id)
             if not _is_free(owned, summary, now):
                 raise taken_error(badge_id)
@@ -71,7 +65,7 @@ def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") ->
     secret, own_digest = _choose_secret(secret_digest)
 
     def prepare(owned: OwnedBadge) -> Iterable[Write]:
-        if owned.is_claimed and is_same(owned.digest, own_digest):
+        if owned.is_claimed and compare_digest(owned.digest, own_digest):
             return ()
         return prepare_replacement(table, owned, {"digest": own_digest, "granted": 1}, now)
 

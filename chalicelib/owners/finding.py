@@ -8,10 +8,10 @@ A renamed badge keeps its partition. Its new name is a summary with an `alias`.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from hmac import compare_digest
 from typing import Any, TypeVar
 
 from chalicelib.counting import badge_count, keys, milestones
@@ -31,6 +31,7 @@ MAX_NAMES = 20
 """The maximum number of names of a badge, with its earlier names."""
 MAX_MONTHS = 12 * 1_000
 """More months of GitHub's numbers than a badge has."""
+MISMATCH = "this is not the secret of the badge"
 TRIES = 10
 """A try fails if another write changed the badge."""
 OPERATOR = "operator"
@@ -205,11 +206,11 @@ def authenticate(table: Table, badge_id: str, secret: str) -> OwnedBadge:
     `StorageError`.
     """
     owned = find(table, badge_id)
-    if is_same(owned.digest, digest(secret)):
+    if compare_digest(owned.digest, digest(secret)):
         return owned
     if owned.deleted:
         raise unclaimed_error(badge_id)
-    raise wrong_secret_error()
+    raise WrongSecretError(MISMATCH)
 
 
 def reread(table: Table, owned: OwnedBadge) -> OwnedBadge:
@@ -237,11 +238,6 @@ def _read_summary(table: Table, owned: OwnedBadge) -> Summary:
     return summary
 
 
-def is_same(one: str, other: str) -> bool:
-    """Compare two digests in constant time."""
-    return hmac.compare_digest(one, other)
-
-
 def taken_error(badge_id: str) -> TakenError:
     """Return the error of an id that has an owner, views, a base or GitHub's numbers."""
     return TakenError(
@@ -258,11 +254,6 @@ def unclaimed_error(badge_id: str) -> NotClaimedError:
 def deleted_error(badge_id: str) -> NotClaimedError:
     """Return the error of a badge that was deleted."""
     return NotClaimedError(f"{badge_id} was deleted")
-
-
-def wrong_secret_error() -> WrongSecretError:
-    """Return the error of a secret that is not the badge's."""
-    return WrongSecretError("this is not the secret of the badge")
 
 
 def write_again(badge_id: str, write: Callable[[], Result]) -> Result:

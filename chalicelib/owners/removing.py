@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from chalicelib.counting import keys
 from chalicelib.counting.badge_count import first_live
 from chalicelib.counting.summary import Day, Summary, read
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.view import Windows
 from chalicelib.owners.finding import NotFoldedError, OwnedBadge, change_again
 from chalicelib.storage.items import Value, number, text
 from chalicelib.storage.ports import Table

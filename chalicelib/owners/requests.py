@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from chalicelib.badges.options import BASE, MAX_BASE
@@ -59,10 +60,6 @@ def _whole(given: object, least: int, most: int) -> int:
     return given
 
 
-def _base(given: object) -> int:
-    return _whole(given, 0, MAX_BASE)
-
-
 def _milestones(given: object) -> tuple[Milestone, ...]:
     """Return milestones in the order of their counts, each with another count."""
     if not isinstance(given, list) or len(given) > MAX_MILESTONES:
@@ -98,6 +95,7 @@ def _proof(given: object) -> str:
     return "" if given is True else _key(given)
 
 
+_base = partial(_whole, least=0, most=MAX_BASE)
 _key = text_like(
     KEY,
     "give true for a challenge, then the key that was answered with it: 43 letters, digits, -"

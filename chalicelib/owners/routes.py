@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.view import Windows
 from chalicelib.http import authentication, guards, responses, tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import OWNER, Change, Request, Response
@@ -25,20 +25,11 @@ if TYPE_CHECKING:
     from chalicelib.outgoing.fetching import Fetcher
     from chalicelib.outgoing.urls import Resolver
     from chalicelib.outgoing.webhooks import WebhookSchedule
-    from chalicelib.owners import (
-        changing,
-        claiming,
-        finding,
-        places,
-        proving,
-        removing,
-        requests,
-    )
+    from chalicelib.owners import changing, claiming, finding, proving, removing, requests
 else:
     changing = lazy("chalicelib.owners.changing")
     claiming = lazy("chalicelib.owners.claiming")
     finding = lazy("chalicelib.owners.finding")
-    places = lazy("chalicelib.owners.places")
     proving = lazy("chalicelib.owners.proving")
     removing = lazy("chalicelib.owners.removing")
     requests = lazy("chalicelib.owners.requests")
@@ -130,7 +121,7 @@ def _prove(asked: requests.ClaimBody, request: Request, resources: OwnerResource
     """
     proof = proving.Proof(asked.badge_id, asked.proof or tokens.new_token(), asked.digest)
     ids.check_counted(proof.badge_id, resources)
-    place = places.find(proof.badge_id, resources.settings.proofs)
+    place = proving.find_place(proof.badge_id, resources.settings.proofs)
     guards.check_limit(Action.PROOF, request, resources)
     if not asked.proof:
         shown = {"challenge": proof.challenge, "proof": proof.key, "url": place.url}

@@ -1,30 +1,45 @@
-"""The public page of a badge: its count, periods, chart and lines, complete without its script.
+"""The public page of a badge, and its picture for link previews. Neither counts a view.
 
-An id is the text of a stranger. It is escaped in the page, percent-encoded in each URL, and linked
-to nothing but this server.
+The page has the count, periods, chart and lines, complete without its script. An id is the text of
+a stranger. It is escaped in the page, percent-encoded in each URL, and linked to nothing but this
+server.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from chalicelib.history.history import History
+from chalicelib.badges.responses import HEADERS
+from chalicelib.counting import badge_count, ids
 from chalicelib.history.periods import Show
-from chalicelib.http import page
+from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
-from chalicelib.pages import preview
+from chalicelib.http.fields import number
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Route, public_read
+from chalicelib.lazy import lazy
+from chalicelib.resources import Resources
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
-    from chalicelib.http.messages import Request
-    from chalicelib.settings import Settings
+    import html
+    import pathlib
+    import string
 
-FILE = Path(__file__).with_name("badge_page.html")
+    from chalicelib.history import history
+    from chalicelib.history.history import History
+    from chalicelib.http import page
+    from chalicelib.pages import preview
+    from chalicelib.settings import Settings
+else:
+    html, pathlib, string = lazy("html"), lazy("pathlib"), lazy("string")
+    page = lazy("chalicelib.http.page")
+    history = lazy("chalicelib.history.history")
+    preview = lazy("chalicelib.pages.preview")
+
 PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
 SPANS = (7, 30, 90, 365)
 """The days of a chart that the page links to."""
@@ -41,12 +56,60 @@ BEGIN = (
     " that tells them every day.</p>"
 )
 
-HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+HOST = r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
 SCHEMES = {"http", "https"}
 
 
-@dataclass(frozen=True, slots=True)
-class BadgePage:
+class PageOptions(ids.IdOption):
+    """The options of a badge's page."""
+
+    days = number(range(1, 366), "The days of the chart, up to today.", 30)
+
+
+def get_badge_page(request: Request, resources: Resources) -> Response:
+    """Show a badge as a page for people: its count, its periods, its chart, and lines to copy."""
+    asked = ids.read(PageOptions, request.query, resources)
+    badge_id, days, now = asked.badge_id, asked.days, resources.view_clock()
+    # The history is read first, so that no period is higher than the count, which never falls.
+    span = history.Span(max(days, _days_of_year(now)))
+    found = history.read(resources.table, badge_id, span, now, with_github=True)
+    count = badge_count.read(resources.table, badge_id)
+    shown = BadgePage(
+        badge_id,
+        count.shown,
+        found,
+        root_url(request, resources.settings),
+        days,
+        is_frozen=count.summary.frozen,
+    )
+    headers = {**page.restrictions(template()), **responses.NOT_STORED}
+    return Response(200, headers, shown.to_html().encode())
+
+
+def get_badge_picture(request: Request, resources: Resources) -> Response:
+    """Draw the last 30 days as a PNG of 1200 x 630 pixels, for link previews."""
+    badge_id = ids.read(ids.IdOption, request.query, resources).badge_id
+    span = history.Span(preview.DAYS)
+    found = history.read(resources.table, badge_id, span, resources.view_clock())
+    drawn = preview.draw([bucket.views for bucket in found.buckets])
+    return Response(200, {"Content-Type": "image/png", **HEADERS}, drawn)
+
+
+def _days_of_year(now: Seconds) -> int:
+    """Return the days since the first of January or the last Monday, and one more.
+
+    Another clock may be ahead, and a history ends with the day of its latest view.
+    """
+    today = datetime.fromtimestamp(now, UTC).timetuple()
+    return max(today.tm_yday, today.tm_wday + 1) + 1
+
+
+def template() -> str:
+    """Return the template of the page."""
+    return page.load(pathlib.Path(__file__).with_name("badge_page.html"))
+
+
+class BadgePage(NamedTuple):
     """The page of a badge.
 
     `history` has at least all days since the first of January. `root` is the URL of this server,
@@ -54,29 +117,25 @@ class BadgePage:
     """
 
     badge_id: str
-    count: int
+    shown: int
     history: History
     root: str
     days: int
     is_frozen: bool = False
 
     def to_html(self) -> str:
-        return Template(template()).substitute(
-            **{name: escape(value) for name, value in self._texts().items()},
+        return string.Template(template()).substitute(
+            **{name: html.escape(value) for name, value in self._texts().items()},
             days="".join(map(self._link_span, SPANS)),
             note=FROZEN if self.is_frozen else "",
             github=self._write_github(),
         )
 
-    @property
-    def _visitors(self) -> tuple[int | None, ...]:
-        return self.history.visitors[-self.days :]
-
     def _write_github(self) -> str:
         """Return the badges of GitHub's numbers with their lines, or how to begin."""
         badge = f"api/v1/views.svg?id={quote(self.badge_id, safe='')}&show="
         lines = (
-            GITHUB_LINE.format(name, escape(badge + name), escape(f"{self.root}{badge}{name}"))
+            GITHUB_LINE.format(name, *map(html.escape, (badge + name, self.root + badge + name)))
             for name in (Show.VISITORS, Show.CLONES)
         )
         return f'<ul class="lines">{"".join(lines)}</ul>' if self.history.github else BEGIN
@@ -84,7 +143,8 @@ class BadgePage:
     def _texts(self) -> dict[str, str]:
         """Return the texts of the template, which are not escaped."""
         encoded_id = quote(self.badge_id, safe="")
-        visitors = "&with=visitors" if any(one is not None for one in self._visitors) else ""
+        known = [one for one in self.history.visitors[-self.days :] if one is not None]
+        visitors = "&with=visitors" if known else ""
         badge, chart, page = (
             f"{route}?id={encoded_id}"
             for route in ("api/v1/views.svg", "api/v1/views/history.svg", "s")
@@ -95,12 +155,12 @@ class BadgePage:
             "id": self.badge_id,
             "encoded_id": encoded_id,
             "url": url,
-            "title": f"{self.badge_id}: {self.count:,} {self._views}",
+            "title": f"{self.badge_id}: {self.shown:,} {self._views}",
             "summary": SUMMARY.format(**periods),
             "picture": f"{self.root}s.png?id={encoded_id}",
             "picture_width": str(preview.WIDTH),
             "picture_height": str(preview.HEIGHT),
-            "count": f"{self.count:,}",
+            "count": f"{self.shown:,}",
             "views": self._views,
             "since": f" since {self.history.since}" if self.history.since else "",
             **periods,
@@ -115,7 +175,7 @@ class BadgePage:
 
     @property
     def _views(self) -> str:
-        return "view" if self.count == 1 else "views"
+        return "view" if self.shown == 1 else "views"
 
     def _periods(self) -> dict[str, int]:
         days = self.history.buckets
@@ -133,8 +193,8 @@ class BadgePage:
 
     def _write_chart_line(self, chart: str, url: str) -> str:
         """Return the line that GitHub and an HTML page show in their own theme, as the builder."""
-        dark, light = (escape(f"{chart}&theme={theme}") for theme in ("dark", "light"))
-        named = escape(" ".join(f"Views of {self.badge_id} by day".split()))
+        dark, light = (html.escape(f"{chart}&theme={theme}") for theme in ("dark", "light"))
+        named = html.escape(" ".join(f"Views of {self.badge_id} by day".split()))
         return (
             f'<a href="{url}"><picture><source media="(prefers-color-scheme: dark)"'
             f' srcset="{dark}"><img src="{light}" alt="{named}"></picture></a>'
@@ -144,11 +204,6 @@ class BadgePage:
         query = f"id={quote(self.badge_id, safe='')}&amp;days={days}"
         current = ' aria-current="true"' if days == self.days else ""
         return f'<li><a href="?{query}"{current}>{days} days</a></li>'
-
-
-def template() -> str:
-    """Return the template of the page."""
-    return page.load(FILE)
 
 
 def root_url(request: Request, settings: Settings) -> str:
@@ -161,9 +216,15 @@ def root_url(request: Request, settings: Settings) -> str:
     if settings.public_url:
         return settings.public_url
     host = request.headers.get("host", "localhost")
-    if HOST.fullmatch(host) is None:
+    if re.fullmatch(HOST, host) is None:
         raise BadRequestError(
             "the header Host must be a name or an address, with or without a port"
         )
     scheme = request.headers.get("x-forwarded-proto", "")
     return f"{scheme if scheme in SCHEMES else 'http'}://{host}/"
+
+
+ROUTES = (
+    Route("GET", "/s", get_badge_page, with_head=True, options=PageOptions),
+    public_read("/s.png", get_badge_picture, options=ids.IdOption),
+)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from chalicelib import telemetry
-from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import PIXEL, STYLES, CountFormat, Look, flag
-from chalicelib.badges.responses import IMAGE, badge_route, respond
+from chalicelib.badges.options import PIXEL, SPARK_DAYS, STYLES, Badge, CountFormat, Look, flag
+from chalicelib.badges.responses import IMAGE, badge_route, explain, respond
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import badge_count, ids
-from chalicelib.counting.view import ViewQueue
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, ViewQueue, Windows
 from chalicelib.history import periods
 from chalicelib.history.periods import LABEL, BadgeNumbers, Period, PeriodOptions
 from chalicelib.http import guards, responses
@@ -23,14 +21,8 @@ from chalicelib.http.fields import Field, check_empty, enum, integer
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.query import among, whole_number
 from chalicelib.http.routing import Route, public_read
-from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from chalicelib.badges import spark
-else:
-    spark = lazy("chalicelib.badges.spark")
 
 COLOR = "blue"
 NOT_COUNTED = "internal error, view not counted"
@@ -73,8 +65,8 @@ class ImageOptions(BadgeOptions):
         default="",
     )
     days = Field(
-        lambda given: whole_number(spark.DAYS, given),
-        lambda: integer(spark.DAYS[0], spark.DAYS[-1]),
+        partial(whole_number, SPARK_DAYS),
+        integer(SPARK_DAYS[0], SPARK_DAYS[-1]),
         "The number of days, up to today, of which the message has a line. Left out, with the"
         " reason in `<desc>`, if the badge would have more than 4,096 bytes.",
         name="spark",
@@ -114,7 +106,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
     if views is None:
         missing = VIEW_TAKEN if is_visit else UNAVAILABLE
         return respond(Badge.error(LABEL, missing), request)
-    badge = Badge.of(asked.show.label, periods.write(views, asked), COLOR, asked, views.days)
+    badge = asked.badge(asked.show.label, periods.write(views, asked), COLOR, views.days)
     age = views.write_age(resources.view_clock()) if badge.label else ""
     return respond(badge._replace(label=badge.label + age) if age else badge, request)
 
@@ -150,7 +142,6 @@ def _to_json(
 
 
 def _read(period: Period, resources: ViewResources, badge_id: str) -> BadgeNumbers | None:
-    """Read the numbers of a badge; return None if that fails."""
     try:
         return periods.read(resources.table, badge_id, period, resources.view_clock())
     except StorageError:
@@ -190,7 +181,7 @@ def _take(
 
 def draw_failure(failure: Exception) -> Badge:
     """Return the badge of a failure."""
-    return Badge.error(LABEL, explain(failure, unavailable=NOT_COUNTED, internal=NOT_COUNTED))
+    return Badge.error(LABEL, explain(failure, NOT_COUNTED))
 
 
 PATH = "/api/v1/views"

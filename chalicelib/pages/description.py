@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chalicelib.badges.badge import Badge
 from chalicelib.badges.description import IMAGE, badge_operations
+from chalicelib.badges.options import Badge
 from chalicelib.counting.ids import ID, BannedError, NotCountedError
 from chalicelib.history import github
-from chalicelib.history.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
+from chalicelib.history.history import MAX_BUCKETS, MAX_DAYS_BY_HOUR, Interval
 from chalicelib.history.periods import LABEL
 from chalicelib.history.routes import A_DAY, MAX_LIMIT, NotPublicError, OneMachineOnlyError
 from chalicelib.http import guards

@@ -9,8 +9,8 @@ from chalicelib.history import github
 from chalicelib.http import guards
 from chalicelib.http.fields import Field, array, closed, integer, nullable, record, string
 from chalicelib.http.openapi import HTML, MOMENT, Operation, Refusal, Section, body_of, success
-from chalicelib.owners import claiming, finding, places, proving, requests
-from chalicelib.owners.bans import PATTERN, BanBody
+from chalicelib.owners import claiming, finding, proving, requests
+from chalicelib.owners.bans import PATTERN, BanBody, to_json
 from chalicelib.owners.requests import MILESTONE_COUNT
 from chalicelib.pages import owned_badges
 
@@ -22,6 +22,7 @@ NEW_SECRET = string(
     maxLength=SECRET_LENGTH,
     description="Returned this once, and only if the claim had no `digest`.",
 )
+NAME = ID | {"description": "The badge's present name."}
 OWN_MILESTONE = record(
     "OwnedMilestone",
     {
@@ -35,7 +36,7 @@ OWN_MILESTONE = record(
 OWNED = record(
     "OwnedBadge",
     {
-        "id": ID | {"description": "The badge's present name."},
+        "id": NAME,
         "names": array(ID, finding.MAX_NAMES, minItems=1, description="All names, in order."),
         "aliases": array(ID, finding.MAX_NAMES - 1, description="The other names, in order."),
         "base": BASE | {"description": "The count to start from."},
@@ -65,23 +66,13 @@ CHALLENGE = record(
 )
 CHANGED = record(
     "Changed",
-    {"id": ID | {"description": "The badge's present name."}},
+    {"id": NAME},
     {"removed": integer(0, description="The number of views that `remove` took.")},
 )
-TOLD = record(
-    "Told",
-    {
-        "id": ID | {"description": "The badge's present name."},
-        "days": closed({}, dict.fromkeys(github.NAMES, integer())),
-    },
-)
-TRAFFIC_EXAMPLE = {
-    "views": {
-        "count": 14850,
-        "uniques": 3782,
-        "views": [{"timestamp": "2016-10-10T00:00:00Z", "count": 440, "uniques": 143}],
-    }
-}
+DAYS = closed({}, dict.fromkeys(github.NAMES, integer()))
+TOLD = record("Told", {"id": NAME, "days": DAYS})
+DAY_EXAMPLE = {"timestamp": "2016-10-10T00:00:00Z", "count": 440, "uniques": 143}
+TRAFFIC_EXAMPLE = {"views": {"count": 14850, "uniques": 3782, "views": [DAY_EXAMPLE]}}
 
 OWNED_EXAMPLE = {
     "id": "owner/name",
@@ -96,28 +87,18 @@ OWNED_EXAMPLE = {
     "granted": False,
     "milestones": [],
 }
-LISTED_NUMBER = nullable(integer(), "Null if the badge is banned.")
-OWNED_LIST = record(
-    "OwnedBadges",
-    {
-        "badges": array(
-            record("ListedBadge", {"id": ID, "count": LISTED_NUMBER, "today": LISTED_NUMBER}),
-            owned_badges.PAGE,
-        )
-    },
-    {"next": ID},
-)
-OWNED_LIST_EXAMPLE = {
-    "badges": [{"id": "owner/name", "count": 1241, "today": 12}],
-    "next": "owner/name",
-}
+NUMBER = nullable(integer(), "Null if the badge is banned.")
+LISTED = record("ListedBadge", {"id": ID, "count": NUMBER, "today": NUMBER})
+OWNED_LIST = record("OwnedBadges", {"badges": array(LISTED, owned_badges.PAGE)}, {"next": ID})
+LISTED_EXAMPLE = {"id": "owner/name", "count": 1241, "today": 12}
+OWNED_LIST_EXAMPLE = {"badges": [LISTED_EXAMPLE], "next": "owner/name"}
 SECRET_EXAMPLE = {"id": "owner/name", "secret": "q7Jx2vTn4RkWc8YpL0sZd3MhB6uGfE1a"}
 PROOF = proving.Proof("owner/name", "Zk3vN8pQ2sT5wY7aB0cD4eF6gH9jK1mL_oRuXxViUqI")
 CHALLENGE_EXAMPLE = {
     "id": PROOF.badge_id,
     "challenge": PROOF.challenge,
     "proof": PROOF.key,
-    "url": places.find(PROOF.badge_id, "").url,
+    "url": proving.find_place(PROOF.badge_id, "").url,
 }
 
 NOT_PROVEN = Refusal.of(
@@ -150,7 +131,7 @@ OWNER = Section(
                 guards.NoNewBadgesError,
                 NOT_PROVEN,
                 finding.TakenError,
-                places.NotProvableError,
+                proving.NotProvableError,
                 NotCountedError,
                 BannedError,
             ],
@@ -228,17 +209,12 @@ BAN = record(
     "Ban",
     {
         "pattern": PATTERN,
-        "reason": string(maxLength=bans.MAX_REASON),
+        "reason": BanBody.reason.content,
         "by": string(description="The name of the token or the command that set the ban."),
         "at": MOMENT,
     },
 )
-BAN_EXAMPLE = {
-    "pattern": "spammer/*",
-    "reason": "spam",
-    "by": "admin",
-    "at": "2026-11-21T10:00:00.000Z",
-}
+BAN_EXAMPLE = to_json(bans.Ban("spammer/*", "spam", "admin", 1_795_255_200_000))
 BANS = Section(
     "bans",
     "Ban ids. A banned badge says that it is not counted here, and tells no number; what it has"

@@ -20,6 +20,12 @@ DAYS = 30
 BACKGROUND, AREA, LINE = (13, 17, 23), (18, 41, 73), (68, 147, 248)
 LEVELS = 16
 """The shades from what is below the line to the line."""
+PALETTE = bytes(
+    round(one + (other - one) * level / (LEVELS - 1))
+    for ground in (BACKGROUND, AREA)
+    for level in range(LEVELS)
+    for one, other in zip(ground, LINE, strict=True)
+)
 OVER_AREA = LEVELS
 """The index of the first shade over the area; the first one over the background is 0."""
 LEFT, RIGHT, TOP, GROUND = 80, 1120, 120, 520
@@ -51,7 +57,7 @@ def _draw(points: Sequence[int]) -> bytes:
     columns = b"".join(_column(heights, x) for x in range(WIDTH))
     rows = b"".join(NO_FILTER + columns[y::HEIGHT] for y in range(HEIGHT))
     head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, DEPTH, INDEXED, 0, 0, 0)
-    parts = ((b"IHDR", head), (b"PLTE", _palette()), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    parts = ((b"IHDR", head), (b"PLTE", PALETTE), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return SIGNATURE + b"".join(_chunk(*part) for part in parts)
 
 
@@ -107,15 +113,6 @@ def _shade(spans: Sequence[tuple[float, float]], y: int) -> int:
     """Return how much of a pixel the line covers, as a shade."""
     covered = sum(max(0.0, min(bottom, y + 1) - max(top, y)) for top, bottom in spans)
     return round(covered / FINE * (LEVELS - 1))
-
-
-def _palette() -> bytes:
-    return bytes(
-        round(one + (other - one) * level / (LEVELS - 1))
-        for ground in (BACKGROUND, AREA)
-        for level in range(LEVELS)
-        for one, other in zip(ground, LINE, strict=True)
-    )
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import STYLES
+from chalicelib.badges.options import STYLES, Badge
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, public_read
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
     import hashlib
 
     from chalicelib.badges import logos, svg
-    from chalicelib.history import buckets, chart, history
+    from chalicelib.history import chart, history
     from chalicelib.http import page
     from chalicelib.resources import Resources
 else:
     logos, svg = lazy("chalicelib.badges.logos"), lazy("chalicelib.badges.svg")
-    buckets, chart = lazy("chalicelib.history.buckets"), lazy("chalicelib.history.chart")
+    chart = lazy("chalicelib.history.chart")
     history, page = lazy("chalicelib.history.history"), lazy("chalicelib.http.page")
     hashlib = lazy("hashlib")
 
@@ -80,7 +79,7 @@ def _draw(name: str) -> str:
 def _draw_chart() -> str:
     first = datetime(2026, 1, 1, tzinfo=UTC)
     days = tuple(history.Bucket(first + timedelta(at), views) for at, views in enumerate(DAYS))
-    month = history.History(buckets.Interval.DAY, len(days), first.date(), days, is_current=False)
+    month = history.History(history.Interval.DAY, len(days), first.date(), days, is_current=False)
     return chart.draw(month, chart.Look(320, 110))
 
 

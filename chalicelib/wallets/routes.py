@@ -10,9 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import Look
-from chalicelib.badges.responses import badge_route, respond
+from chalicelib.badges.options import Badge, Look
+from chalicelib.badges.responses import badge_route, explain, respond
 from chalicelib.http import responses
 from chalicelib.http.errors import ForbiddenError, NotFoundError
 from chalicelib.http.fields import NEXT_PAGE, Field, Options, string

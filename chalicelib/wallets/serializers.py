@@ -6,8 +6,7 @@ import re
 from typing import Any
 from uuid import UUID
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import PLAIN, Look
+from chalicelib.badges.options import PLAIN, Badge, Look
 from chalicelib.http.fields import Body, Field, boolean, schema, string, text_like
 from chalicelib.units import Milliseconds, to_iso8601, to_milliseconds
 from chalicelib.wallets.wallet import HOT_SECONDS, MAX_BALANCE, Entry, Posting, PostingKind, Wallet
@@ -106,7 +105,7 @@ def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
 
 def badge(wallet: Wallet, options: Look = PLAIN) -> Badge:
     """Return the balance in units as a badge."""
-    return Badge.of(LABEL, units(wallet.balance), COLOR, options)
+    return options.badge(LABEL, units(wallet.balance), COLOR)
 
 
 def units(amount: int) -> str:

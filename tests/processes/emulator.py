@@ -21,7 +21,7 @@ from botocore.loaders import Loader
 
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.counting import keys
-from chalicelib.counting.windows import Windows
+from chalicelib.counting.view import Windows
 from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.events.sweep import OVERDUE_SECONDS
 from chalicelib.storage.items import Key

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from simulation.environment import ROOT
 from tests.processes.programs import Server, require, running, succeed
 from tests.unit.vumi.metrics.reading import parse
-from vumi.metrics.families import CONTENT_TYPE
+from vumi.metrics.counters import CONTENT_TYPE
 
 PROMETHEUS = ROOT / "examples" / "prometheus"
 DASHBOARD = ROOT / "examples" / "grafana" / "vu-mi.json"

@@ -21,7 +21,7 @@ from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi import tokens
 from vumi.folder import LOCK
 from vumi.storage.database import FILE
-from vumi.storage.read_only import SHM, WAL
+from vumi.storage.file_format import SHM, WAL
 
 AS_A_STRANGER = """
 import fcntl, os, sys

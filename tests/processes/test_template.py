@@ -12,8 +12,8 @@ import pytest
 from chalicelib.api import table_of
 from chalicelib.aws import get_views
 from chalicelib.aws.chalice_routes import CACHED_SECONDS
-from chalicelib.counting import windows
-from chalicelib.counting.count_at_once import AT_ONCE
+from chalicelib.counting import view
+from chalicelib.counting.storing import AT_ONCE
 from chalicelib.events import event, sweep
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Settings
@@ -302,7 +302,7 @@ def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(
     """A throttled poller returns its messages, and each receive counts."""
     queue = stack["ViewsQueue"]["Properties"]
     seconds = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
-    assert seconds >= 86_400 + windows.OLD * Settings().grace_seconds
+    assert seconds >= 86_400 + view.OLD * Settings().grace_seconds
     assert seconds < queue["MessageRetentionPeriod"]
     assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {
         "Fn::GetAtt": ["ViewsDeadLetters", "Arn"]
@@ -330,8 +330,8 @@ def test_no_run_of_put_views_is_longer_than_the_grace_allows(stack: Resources) -
     The rest of the grace, 280 s, allows for clocks that differ.
     """
     grace, timeout = Settings().grace_seconds, stack["PutViews"]["Properties"]["Timeout"]
-    assert windows.YOUNG * grace + timeout <= grace - 240
-    assert timeout < (windows.OLD - windows.YOUNG) * grace
+    assert view.YOUNG * grace + timeout <= grace - 240
+    assert timeout < (view.OLD - view.YOUNG) * grace
 
 
 @pytest.mark.parametrize("queue", ["DeliveryQueue", "DistributionQueue"])

@@ -23,8 +23,7 @@ from simulation.environment import ROOT
 from tests.processes.programs import PATIENCE_SECONDS, finish, read_row, run, running, start
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
-from vumi.storage.file_format import VERSION
-from vumi.storage.read_only import SHM, WAL
+from vumi.storage.file_format import SHM, VERSION, WAL
 
 
 @pytest.mark.parametrize(

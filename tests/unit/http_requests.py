@@ -17,7 +17,7 @@ from chalicelib.storage.items import Item, Key
 from simulation.clocks import Clock
 from simulation.resources import GivenResources, Host
 from simulation.storage import FakeQueue, FaultyTable, MemoryTable
-from vumi.server.client_limits import ClientLimits, Rate
+from vumi.server.clients import ClientLimits, Rate
 
 
 @dataclass(frozen=True)

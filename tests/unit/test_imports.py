@@ -12,8 +12,8 @@ from tests.affected import ROOT, affected
 
 COMMANDS = r"vumi\.cli\.(?!(options|output|program|serve)$).+"
 OTHERS = rf"{COMMANDS}|vumi\.operate\.(exchange|backups|check)|boto3"
-HISTORY = r"chalicelib\..*(\.history\.history|chart|colors|buckets)"
-PAGES = r"chalicelib\..*(badge_page|preview|png|history|public_url|http\.page)"
+HISTORY = r"chalicelib\..*(\.history\.history|chart|colors)"
+PAGES = r"chalicelib\..*(preview|history\.history|http\.page)"
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ PAGES = r"chalicelib\..*(badge_page|preview|png|history|public_url|http\.page)"
     [
         ("vumi.cli.program, vumi.cli.serve", OTHERS),
         ("chalicelib.history.routes", HISTORY),
-        ("chalicelib.pages.routes", PAGES),
+        ("chalicelib.pages.badge_page", PAGES),
     ],
 )
 def test_a_module_is_imported_by_the_processes_that_use_it(imported: str, names: str) -> None:

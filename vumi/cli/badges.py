@@ -14,7 +14,7 @@ from chalicelib.counting import bans as stored
 from chalicelib.counting.bans import Ban
 from chalicelib.counting.summary import read
 from chalicelib.history import history
-from chalicelib.history.buckets import Span
+from chalicelib.history.history import Span
 from chalicelib.owners import changing, claiming, finding, removing
 from chalicelib.owners.bans import find as find_ban
 from chalicelib.owners.bans import parse_reason, to_json

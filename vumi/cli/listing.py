@@ -33,7 +33,7 @@ from vumi.errors import plural
 from vumi.operate.admin.installation import Installation
 from vumi.operate.admin.overview import BadgeOverview, By, Totals
 from vumi.operate.installations.file import open_installation
-from vumi.storage.pruning import Pruning, UnseenBadge
+from vumi.storage.upkeep import Pruning, UnseenBadge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -14,7 +14,7 @@ import click
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting.folding import BadgeFold
-from chalicelib.counting.windows import Counting
+from chalicelib.counting.view import Counting
 from chalicelib.events import delivery, schedule
 from chalicelib.events.event import PARTITION, Status, batches
 from chalicelib.events.sweep import between

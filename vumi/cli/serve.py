@@ -28,13 +28,11 @@ from vumi.operate.admin.most_viewed import MostViewed
 from vumi.operate.admin.overview_file import Overview
 from vumi.operate.admin.routes import Admin
 from vumi.server.asgi import Application
-from vumi.server.client_limits import ClientLimits
-from vumi.server.common_commits import CommonCommits
+from vumi.server.clients import ClientLimits, warn_of_exposure
+from vumi.server.common_commits import CommonCommits, Crowds
 from vumi.server.connections import Connections
-from vumi.server.crowds import CrowdLimits, Crowds
-from vumi.server.proxies import warn_of_exposure
 from vumi.server.service_manager import Notifier
-from vumi.server.unix_socket import GivenSocket, UnixSocket
+from vumi.server.sockets import GivenSocket, UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.limits import DiskSpace
@@ -65,15 +63,15 @@ def serve(invocation: Invocation) -> None:
 
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
-    client_limits, crowds = ClientLimits(settings.client_rates, time.monotonic), Crowds()
-    limits = CrowdLimits(client_limits, crowds)
+    client_limits = ClientLimits(settings.client_rates, time.monotonic)
+    crowds = Crowds(client_limits)
     notifier = Notifier(invocation.environment, os.getpid())
     unix_socket = _unix_socket(settings, notifier.given_socket())
     room = DiskSpace(
         lambda: shutil.disk_usage(settings.folder).free, settings.min_free_bytes, time.monotonic
     )
     engine = Engine(
-        settings.folder, settings.product, invocation.clock, limits, room, settings.max_badges
+        settings.folder, settings.product, invocation.clock, crowds, room, settings.max_badges
     )
     engine.view_queue.on_hot = crowds.join_hot
     overview = Overview(settings.folder, invocation.clock)

@@ -14,7 +14,7 @@ from chalicelib.http import authentication
 from chalicelib.http.errors import ForbiddenError
 from chalicelib.http.guards import OF_A_USER, OWN_SITE
 from chalicelib.http.messages import Request
-from vumi.server.proxies import TrustedProxies, parse_address
+from vumi.server.clients import TrustedProxies, parse_address
 
 if TYPE_CHECKING:
     from chalicelib.http.authentication import AuthenticationResources

@@ -1,4 +1,7 @@
-"""The metrics that are counted: of requests and commits, of the core, and of the log.
+"""Prometheus' text format of metrics, and those counted: of requests, of the core, and of the log.
+
+The format is written here because prometheus_client costs a hit 11 µs, and an idle server 4.7 MB.
+Source: Prometheus documentation, "Exposition formats", "Text-based format".
 
 Requests may be in the access log. The core counts by `chalicelib.telemetry`; on AWS, the same calls
 write CloudWatch's metrics.
@@ -7,19 +10,19 @@ write CloudWatch's metrics.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby
 from threading import Lock
-from types import MappingProxyType
+from typing import TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.http.messages import Response
 from chalicelib.http.routing import RouteTable
 from chalicelib.units import Seconds
-from vumi.metrics.families import Family, Histogram, Value
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the times of requests and commits, in seconds."""
@@ -33,6 +36,86 @@ NO_ROUTE = "none"
 DELAYS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Bounds of delays, which are in whole seconds."""
 LEVELS = ("WARNING", "ERROR", "CRITICAL")
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Histogram:
+    """The number of values up to each bound, and their sum. One thread adds values."""
+
+    __slots__ = ("_bounds", "_numbers", "_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._numbers = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._numbers[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        """Yield the suffix, the bound and the value of each sample."""
+        numbers, total = list(accumulate(self._numbers)), self._sum
+        for bound, number in zip(self._bounds, numbers, strict=False):
+            yield "_bucket", f"{bound:g}", number
+        yield "_bucket", "+Inf", numbers[-1]
+        yield "_sum", "", total
+        yield "_count", "", numbers[-1]
+
+
+Value: TypeAlias = float | Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric and its values, each by the values of its labels; `meaning` is its help text."""
+
+    name: str
+    meaning: str
+    values: Mapping[tuple[str, ...], Value]
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, meaning: str, value: Value) -> Family:
+        return cls(name, meaning, {(): value})
+
+    @classmethod
+    def by_label(cls, name: str, meaning: str, label: str, values: Mapping[str, Value]) -> Family:
+        return cls(name, meaning, {(given,): value for given, value in values.items()}, (label,))
+
+    @property
+    def type(self) -> str:
+        """Return Prometheus' type of the metric."""
+        if self.name.endswith("_total"):
+            return "counter"
+        first = next(iter(self.values.values()))
+        return "histogram" if isinstance(first, Histogram) else "gauge"
+
+
+def render(families: Iterable[Family]) -> str:
+    """Return the families that have values in Prometheus' text format."""
+    return "".join(f"{line}\n" for family in families if family.values for line in _lines(family))
+
+
+def _lines(family: Family) -> Iterator[str]:
+    name = family.name
+    yield f"# HELP {name} {family.meaning}"
+    yield f"# TYPE {name} {family.type}"
+    for given, value in family.values.items():
+        labels = list(zip(family.labels, given, strict=True))
+        if not isinstance(value, Histogram):
+            yield f"{name}{_braced(labels)} {value}"
+            continue
+        for suffix, bound, number in value.samples():
+            bucket = [*labels, ("le", bound)] if bound else labels
+            yield f"{name}{suffix}{_braced(bucket)} {number}"
+
+
+def _braced(labels: Sequence[tuple[str, str]]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{value.translate(ESCAPES)}"' for name, value in labels) + "}"
 
 
 class RequestMetrics:
@@ -67,14 +150,11 @@ class RequestMetrics:
 
     def _route(self, method: str, path: str) -> tuple[str, str]:
         """Return the labels of a request, none of which a client chooses."""
-        match = self._table.find(path)
+        label, match = method if method in METHODS else OTHER, self._table.find(path)
         if match is None:
-            return method if method in METHODS else OTHER, NO_ROUTE
-        route = match.routes.get(method)
-        if route is None:
-            other = next(iter(match.routes.values()))
-            return method if method in METHODS else OTHER, other.path
-        return method, route.path
+            return label, NO_ROUTE
+        first = next(iter(match.routes.values()))
+        return label, match.routes.get(method, first).path
 
     def families(self) -> Iterator[Family]:
         yield Family(
@@ -129,51 +209,45 @@ POSTED = partial(
     "Attempts to post an event to a URL by their outcome.",
     ("outcome",),
 )
-COUNTED: Mapping[str, Counted] = MappingProxyType(
-    {
-        "views_taken": Counted("vumi_views_taken_total", "Views that were taken."),
-        "views_put": Counted(
-            "vumi_views_stored_total", "Views that were stored, or counted at once."
-        ),
-        "queue_refusals": Counted(
-            "vumi_queue_refusals_total",
-            "Views that the queue refused. They are stored without it, unless the table refuses"
-            " them too.",
-        ),
-        "views_waiting": Counted(
-            "vumi_views_waiting_total",
-            "Deliveries of views that were neither young nor old, and are delivered again.",
-        ),
-        "views_folded": FOLDED(("marker",)),
-        "views_folded_early": FOLDED(("visitor",)),
-        "folds_postponed": Counted(
-            "vumi_folds_postponed_total", "Folds whose markers were put again."
-        ),
-        "fold_lag_seconds": Counted(
-            "vumi_fold_delay_seconds", "Age of the oldest removed marker in each batch of folds."
-        ),
-        "events_delivered": ATTEMPTS(("delivered",)),
-        "attempts_failed": ATTEMPTS(("repeated",)),
-        "events_failed": ATTEMPTS(("failed",)),
-        "event_lateness_seconds": Counted(
-            "vumi_event_lateness_seconds",
-            "Time between the schedule of an event and its delivery.",
-        ),
-        "events_swept": SWEPT(("soon",)),
-        "events_overdue": SWEPT(("overdue",)),
-        "webhooks_delivered": POSTED(("delivered",)),
-        "webhooks_refused": POSTED(("refused",)),
-        "webhooks_unanswered": POSTED(("unanswered",)),
-        "entries_archived": Counted(
-            "vumi_entries_archived_total", "Journal entries written to the archive."
-        ),
-        "archive_lag_seconds": Counted(
-            "vumi_archive_lag_seconds",
-            "Age of the oldest entry in each archived object since its removal.",
-        ),
-        "malformed": Counted("vumi_malformed_messages_total", "Malformed messages and changes."),
-    }
-)
+COUNTED: Mapping[str, Counted] = {
+    "views_taken": Counted("vumi_views_taken_total", "Views that were taken."),
+    "views_put": Counted("vumi_views_stored_total", "Views that were stored, or counted at once."),
+    "queue_refusals": Counted(
+        "vumi_queue_refusals_total",
+        "Views that the queue refused. They are stored without it, unless the table refuses"
+        " them too.",
+    ),
+    "views_waiting": Counted(
+        "vumi_views_waiting_total",
+        "Deliveries of views that were neither young nor old, and are delivered again.",
+    ),
+    "views_folded": FOLDED(("marker",)),
+    "views_folded_early": FOLDED(("visitor",)),
+    "folds_postponed": Counted("vumi_folds_postponed_total", "Folds whose markers were put again."),
+    "fold_lag_seconds": Counted(
+        "vumi_fold_delay_seconds", "Age of the oldest removed marker in each batch of folds."
+    ),
+    "events_delivered": ATTEMPTS(("delivered",)),
+    "attempts_failed": ATTEMPTS(("repeated",)),
+    "events_failed": ATTEMPTS(("failed",)),
+    "event_lateness_seconds": Counted(
+        "vumi_event_lateness_seconds",
+        "Time between the schedule of an event and its delivery.",
+    ),
+    "events_swept": SWEPT(("soon",)),
+    "events_overdue": SWEPT(("overdue",)),
+    "webhooks_delivered": POSTED(("delivered",)),
+    "webhooks_refused": POSTED(("refused",)),
+    "webhooks_unanswered": POSTED(("unanswered",)),
+    "entries_archived": Counted(
+        "vumi_entries_archived_total", "Journal entries written to the archive."
+    ),
+    "archive_lag_seconds": Counted(
+        "vumi_archive_lag_seconds",
+        "Age of the oldest entry in each archived object since its removal.",
+    ),
+    "malformed": Counted("vumi_malformed_messages_total", "Malformed messages and changes."),
+}
 """Names that end with `_seconds` are measured, all others are counted."""
 
 

@@ -19,9 +19,8 @@ from chalicelib.http.responses import NOSNIFF, NOT_STORED
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.resources import Action
 from chalicelib.units import Seconds
-from vumi.metrics.counters import LogEvents, RequestMetrics, Totals
-from vumi.metrics.families import CONTENT_TYPE, Family, render
-from vumi.server.client_limits import ClientLimits
+from vumi.metrics.counters import CONTENT_TYPE, Family, LogEvents, RequestMetrics, Totals, render
+from vumi.server.clients import ClientLimits
 from vumi.server.common_commits import METRICS
 
 PROC = Path("/proc/self")
@@ -42,7 +41,7 @@ Check: TypeAlias = Callable[[Request, AuthenticationResources], None]
 def read_process(started_at: Seconds, proc: Path = PROC) -> Iterator[Family]:
     """Yield the metrics of this process, with the names that Prometheus' own clients give them.
 
-    Those of `proc` are only where the system has it, as Linux has.
+    Those of `proc` are only where the system has it, as Linux has. Source: proc(5).
     """
     versions = (VERSION, platform.python_version(), sqlite3.sqlite_version)
     meaning = "1, with the versions of vu-mi, Python and SQLite as labels."
@@ -56,15 +55,10 @@ def read_process(started_at: Seconds, proc: Path = PROC) -> Iterator[Family]:
     yield Family.of("process_max_fds", "Maximum number of open file descriptors.", files)
     if not proc.exists():
         return
-    memory = _resident_bytes(proc / "statm")
+    memory = int((proc / "statm").read_text().split()[1]) * resource.getpagesize()
     yield Family.of("process_resident_memory_bytes", "Resident memory of the process.", memory)
     files = sum(1 for _ in (proc / "fd").iterdir())
     yield Family.of("process_open_fds", "Open file descriptors of the process.", files)
-
-
-def _resident_bytes(statm: Path) -> int:
-    """Return the resident memory. Source: proc(5), "/proc/pid/statm"."""
-    return int(statm.read_text().split()[1]) * resource.getpagesize()
 
 
 class Monitoring:

@@ -10,11 +10,11 @@ from pathlib import Path
 from chalicelib.counting import keys
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
-from vumi.metrics.families import Family
+from vumi.metrics.counters import Family
 from vumi.storage import queue as queues
 from vumi.storage.database import Database
+from vumi.storage.file_format import WAL, beside
 from vumi.storage.queue import DEAD_LETTERS
-from vumi.storage.read_only import WAL, beside
 from vumi.workers.deliveries import FOLDS
 
 MAX_LOOKED_AT = 10_000
@@ -43,7 +43,7 @@ def read(
         inside = [*_queues(database, queue_names, clock()), _fold_lag(database, clock())]
     except StorageError:
         inside = []
-    sound = bool(inside) and not database.is_corrupt
+    sound = bool(inside) and not database.corrupt
     meaning = "1 if the file can be read and is not corrupt, else 0."
     yield Family.of("vumi_storage_up", meaning, int(sound))
     yield from inside

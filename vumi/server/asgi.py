@@ -6,27 +6,25 @@ Source: the ASGI specification, "HTTP & WebSocket ASGI Message Format".
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from chalicelib.http import errors, query
-from chalicelib.http.errors import BadRequestError, ClientError
+from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
+from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Request, Response, Unchanging
 from chalicelib.units import Seconds
-from vumi.server import framing
-from vumi.server.bodies import (
+from vumi.server.clients import (
     MAX_BODIES,
     MAX_MEMORY_BYTES,
-    BodyExpected,
-    Read,
+    RefusalPace,
     SharedCapacity,
+    TrustedProxies,
 )
-from vumi.server.client_limits import RefusalPace
 from vumi.server.connections import Connections, Phase
-from vumi.server.framing import Scope
-from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import Peer, to_peer
 
 BODY_SECONDS = 30.0
@@ -34,7 +32,6 @@ BODY_SECONDS = 30.0
 NO_PROXIES = TrustedProxies()
 NO_ADDRESS: Peer = ("", 0)
 """The client of a Unix socket."""
-FORWARDED = b"x-forwarded-for"
 LARGE_BYTES = 32_768
 """A longer body is the last one of its connection.
 
@@ -44,13 +41,45 @@ in the memory of the process.
 SERVER = {"server": "vu-mi"}
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
+MAX_HEAD_BYTES = 16_384
+HEADER_BYTES = 4
+"""The bytes of a header beside its name and value: `: ` and the end of the line."""
+TARGET = re.compile(rb"/(?!/)[!-~]*")
+"""One slash and printable ASCII. Some proxies take the text after two slashes for a host."""
+QUERY = re.compile(rb"[!-~]*")
+LENGTH = re.compile(rb"[0-9]{1,18}")
 
+
+class BodyExpected(NamedTuple):
+    """A request whose body of `length` bytes must be read before it can be answered.
+
+    The body is not `kept` if the request is refused without it.
+    """
+
+    request: Request
+    length: int
+    kept: bool
+
+
+Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
+Read: TypeAlias = Callable[[], Request | BodyExpected]
+"""A function that reads a request from what was received. It may be called again, on a thread."""
 Handler: TypeAlias = Callable[[str, Read], Awaitable[Response | BodyExpected]]
 """A function that gets the client and the reader of a request, and answers it in its turn."""
 OnResponse: TypeAlias = Callable[[str, str, Response, Seconds], object]
 """A function that gets the method and the path of a request, its response, and its time."""
+
+
+class HeadTooLargeError(ClientError):
+    """The target and the headers of a request are too long (RFC 6585, section 5)."""
+
+    status = 431
+    code = "head_too_large"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the head has {size} bytes: give at most {MAX_HEAD_BYTES}")
 
 
 class BodyTooSlowError(ClientError):
@@ -104,22 +133,19 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
-        client = self._proxies.client_of(peer[0], _forwarded(scope))
+        forwarded = b", ".join(_values(scope, b"x-forwarded-for")).decode("latin-1")
+        client = self._proxies.client_of(peer[0], forwarded)
         try:
             response = await self._respond(scope, receive, peer, client)
             path = scope["raw_path"].decode("latin-1")
             self._on_response(scope["method"], path, response, self._stopwatch() - began)
-            if self._is_paced(response):
+            ends = self.is_stopping or "Connection" in response.headers
+            if response.is_refusal and not ends:
                 await self._sleep(self._pace.delay(client))
             await send(_start(response, is_last=self.is_stopping))
             await send({"type": "http.response.body", "body": response.body})
         finally:
             self.connections.enter(peer, Phase.IDLE)
-
-    def _is_paced(self, response: Response) -> bool:
-        """Return whether a response is a refusal, after which its connection stays open."""
-        ends = self.is_stopping or "Connection" in response.headers
-        return response.is_refusal and not ends
 
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer, client: str) -> Response:
         self.connections.enter(peer, Phase.ANSWER)
@@ -133,8 +159,14 @@ class Application:
 
     def _read_head(self, scope: Scope, client: str) -> Request | BodyExpected:
         """Return a request, unless it has a body. Raises `ClientError` and `StorageError`."""
-        length = framing.check(scope)
-        request = _request(scope, _headers(scope["headers"]), client)
+        length = check_framing(scope)
+        request = Request(
+            scope["method"],
+            scope["raw_path"].decode(),
+            query=query.parse(scope["query_string"].decode()),
+            headers=_headers(scope["headers"]),
+            client=client,
+        )
         if not length:
             return request
         try:
@@ -151,54 +183,73 @@ class Application:
         because a proxy that can't send all of it does not pass the response on.
         Raises `BodyTooSlowError` and `TooManyBodiesError`.
         """
-        request, read = expected.request, _whole if expected.kept else _discard
-        kept_bytes = expected.length if expected.kept else 0
-        with self._bodies.share(request.client, 1), self._memory.share(request.client, kept_bytes):
-            body = await self._read(receive, peer, read)
+        request, length, kept = expected
+        with (
+            self._bodies.share(request.client, 1),
+            self._memory.share(request.client, length if kept else 0),
+        ):
+            self.connections.enter(peer, Phase.BODY)
+            try:
+                async with asyncio.timeout(self._body_seconds):
+                    body = await _receive_body(receive, kept=kept)
+            except TimeoutError:
+                raise BodyTooSlowError(self._body_seconds) from None
+            self.connections.enter(peer, Phase.ANSWER)
             return await self._answer(request.client, lambda: request._replace(body=body))
 
-    async def _read(
-        self, receive: Receive, peer: Peer, read: Callable[[Receive], Awaitable[bytes]]
-    ) -> bytes:
-        """Read a body. Raises `BodyTooSlowError`."""
-        self.connections.enter(peer, Phase.BODY)
-        try:
-            async with asyncio.timeout(self._body_seconds):
-                body = await read(receive)
-        except TimeoutError:
-            raise BodyTooSlowError(self._body_seconds) from None
-        self.connections.enter(peer, Phase.ANSWER)
-        return body
 
-
-async def _whole(receive: Receive) -> bytes:
-    return b"".join([part async for part in _parts(receive)])
-
-
-async def _discard(receive: Receive) -> bytes:
-    while not _is_last(await receive()):  # no name keeps a part until the next one arrives
-        pass
-    return b""
-
-
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    more = True
+async def _receive_body(receive: Receive, *, kept: bool) -> bytes:
+    """Receive a whole body, and return it if it is kept. Raises `BadRequestError`."""
+    parts, more = list[bytes](), True
     while more:
         part = await receive()
-        more = not _is_last(part)
-        yield part["body"]
+        if part["type"] == "http.disconnect":
+            raise BadRequestError("the body is not complete: send all of it")
+        parts += [part["body"]] if kept else []
+        more = part["more_body"]
+        del part  # no name keeps it until the next one arrives
+    return b"".join(parts)
 
 
-def _is_last(part: Mapping[str, Any]) -> bool:
-    if part["type"] == "http.disconnect":
-        raise BadRequestError("the body is not complete: send all of it")
-    return not part["more_body"]
+def check_framing(scope: Scope) -> int:
+    """Return the length of the body of a request. Raises `ClientError`.
+
+    It refuses what HTTP forbids in a head, and the parser accepts, because a proxy before this
+    server may read that differently. The parser drops a `Content-Length` beside a
+    `Transfer-Encoding`, so both are refused together. Sources: RFC 9112, section 3.2 for `Host` and
+    the target, and section 6.1 for the length.
+    """
+    _check_size(scope)
+    if not (TARGET.fullmatch(scope["raw_path"]) and QUERY.fullmatch(scope["query_string"])):
+        raise BadRequestError("the target must be a path with one / before it, percent-encoded")
+    names = [name for name, _ in scope["headers"]]
+    hosts = _values(scope, b"host")
+    if len(hosts) != 1 or (not hosts[0] and scope["http_version"] != "1"):
+        raise BadRequestError("send one Host header")
+    if b"transfer-encoding" in names:
+        raise BadRequestError("send the body with Content-Length, not with Transfer-Encoding")
+    return _length(_values(scope, b"content-length")) if b"content-length" in names else 0
 
 
-def _forwarded(scope: Scope) -> str:
-    """Return the header of proxies, or an empty text."""
-    own = [header for header in scope["headers"] if header[0] == FORWARDED]
-    return _headers(own).get("x-forwarded-for", "")
+def _check_size(scope: Scope) -> None:
+    headers = scope["headers"]
+    size = len(scope["raw_path"]) + len(scope["query_string"]) + HEADER_BYTES * len(headers)
+    size += len(b"".join([part for header in headers for part in header]))
+    if size > MAX_HEAD_BYTES:
+        raise HeadTooLargeError(size)
+
+
+def _values(scope: Scope, name: bytes) -> list[bytes]:
+    return [value for given, value in scope["headers"] if given == name]
+
+
+def _length(lengths: list[bytes]) -> int:
+    if len(lengths) > 1 or not LENGTH.fullmatch(lengths[0]):
+        raise BadRequestError("Content-Length: send it once, as a number of at most 18 digits")
+    length = int(lengths[0])
+    if length > MAX_BYTES:
+        raise TooLargeError(f"the body has {length} bytes: give at most {MAX_BYTES}")
+    return length
 
 
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -208,16 +259,6 @@ def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
-
-
-def _request(scope: Scope, headers: Mapping[str, str], client: str) -> Request:
-    return Request(
-        scope["method"],
-        scope["raw_path"].decode(),
-        query=query.parse(scope["query_string"].decode()),
-        headers=headers,
-        client=client,
-    )
 
 
 def _encode(headers: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:

@@ -1,9 +1,14 @@
 """The common commits: requests that wait while one commit runs share the next one.
 
-Clients take turns by the time that their requests cost (`fair_queue`), from the reading of a head
-on, and those that cost most rest while others are answered (`request_queue`). A commit is bounded
-by its time. Commits run on the thread of the event loop. The web server reads and writes its
-sockets on its own threads, without the interpreter, so no thread has to be woken for a request.
+Clients take turns by the time that their requests cost, from the reading of a head on, and those
+that cost most rest while others are answered (`request_queue`). A commit is bounded by its time.
+Commits run on the thread of the event loop. The web server reads and writes its sockets on its own
+threads, without the interpreter, so no thread has to be woken for a request.
+
+Requests of many clients for the same, which is a new id or one hot badge, are a crowd. Each of its
+clients may be light, and all of them together use the server up. So a crowd has its turns like one
+client, and is heavy like one. To what crowd a request belongs is known after its badge was read. If
+the crowd is heavy then, the request leaves its turn, and is answered again in a turn of its crowd.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -20,16 +25,19 @@ from chalicelib import telemetry
 from chalicelib.history.routes import TOP
 from chalicelib.http import errors
 from chalicelib.http.messages import Request, Response
+from chalicelib.resources import Action, Limits
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
-from vumi.resources import MayWait
-from vumi.server.bodies import BodyExpected, Read
-from vumi.server.client_limits import network_of
-from vumi.server.crowds import Crowds, DeferredError
+from vumi.resources import MayWait, is_on_event_loop
+from vumi.server.asgi import BodyExpected, Read
+from vumi.server.clients import network_of
 from vumi.server.request_queue import RequestQueue
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import CorruptFileError
 
+MARK = "\n"
+"""The beginning of the names of crowds, which no client's name has."""
+NEW_IDS = f"{MARK}new ids"
 THREADS = 40
 """Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
@@ -177,3 +185,50 @@ class CommonCommits:
                 return errors.unavailable("the file is corrupt: see the log")
             # Without a commit around it, the route meets the same error and answers it.
             return self._route(request)
+
+
+class DeferredError(BaseException):
+    """A request came to what a heavy crowd does, and must wait for a turn of the crowd.
+
+    A route comes to it before its first write.
+    """
+
+
+class Crowds:
+    """The crowd of the request that has its turn on the thread of the event loop.
+
+    It is the `limits` of the routes, because a request for a new id joins the crowd of new ids
+    before its limit. A request is counted once, in its first turn. `must_wait` tells whether a
+    request of a crowd must wait for a turn of that.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.current = ""
+        self.is_again = False
+        self.must_wait: Callable[[str], bool] = lambda _: False
+
+    def begin(self, *, is_again: bool) -> None:
+        """Begin the turn of a request, or its second one, after it has waited for its crowd."""
+        self.current, self.is_again = "", is_again
+
+    def join(self, crowd: str) -> None:
+        """Note the crowd of the current request. Raises `DeferredError`."""
+        if is_on_event_loop():
+            self.current = crowd
+            if self.must_wait(crowd):
+                raise DeferredError
+
+    def join_hot(self, badge_id: str) -> None:
+        """Note that the current request views a hot badge. Raises `DeferredError`."""
+        self.join(MARK + badge_id)
+
+    def wait(self, action: Action, client: str) -> Seconds:
+        if action is Action.NEW_ID:
+            self.join(NEW_IDS)
+        if action is Action.REQUEST and self.is_again and is_on_event_loop():
+            return 0.0
+        return self._limits.wait(action, client)
+
+    def left(self) -> Mapping[str, int]:
+        return self._limits.left()

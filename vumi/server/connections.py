@@ -19,7 +19,7 @@ from typing import TypeAlias
 from chalicelib import telemetry
 from chalicelib.units import Seconds
 from vumi.server import sockets
-from vumi.server.client_limits import network_of
+from vumi.server.clients import network_of
 from vumi.server.sockets import Accepted, Peer
 
 Look: TypeAlias = Callable[[Sequence[Peer]], Iterable[Accepted | None]]
@@ -64,7 +64,10 @@ class Limits:
 
 @dataclass(slots=True)
 class Connection:
-    """A connection in a phase since a time; `unread_since` is when its client stopped reading."""
+    """A connection in a phase since a time; `unread_since` is when its client stopped reading.
+
+    `holder` is the address or network whose share it uses, empty for a proxy.
+    """
 
     holder: str
     phase: Phase
@@ -93,7 +96,8 @@ class Connections:
         """Note that the request of a connection has reached a phase."""
         connection = self._open.get(peer)
         if connection is None:
-            self._open[peer] = Connection(self._holder(peer[0]), phase, self.clock())
+            holder = "" if self.is_proxy(peer[0]) else network_of(peer[0])
+            self._open[peer] = Connection(holder, phase, self.clock())
         else:
             connection.phase, connection.since = phase, self.clock()
 
@@ -144,10 +148,6 @@ class Connections:
             else:
                 kept.append(peer)
         yield from kept[: max(0, total - self.limits.connections)]
-
-    def _holder(self, host: str) -> str:
-        """Return the address or network whose share a client uses; empty for a proxy."""
-        return "" if self.is_proxy(host) else network_of(host)
 
 
 async def guard(

@@ -8,17 +8,23 @@ heavy clients the server answers none of them for a multiple of their time.
     light    ▁▁▁█▁▁▁▁▁█▁▁▁▁▁▁▁█▁▁▁
 
 A client within its share has its turns as they come. A turn for each client would let a visitor who
-comes back wait for one request of every client of a crowd. A crowd has one share (`crowds`).
+comes back wait for one request of every client of a crowd. A crowd has one share.
+
+Each of both queues is start-time fair queueing (Goyal, Vin and Cheng, 1997), with the measured time
+of each answer as its cost. A client's request starts, in virtual time, when its last one has ended,
+or now. The request that starts first is next. So a client that sends many requests, or dear ones,
+waits for itself, and the first request of another client is answered before them.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from itertools import takewhile
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count, takewhile
 from typing import Generic, TypeVar
 
 from chalicelib.units import Seconds
-from vumi.server.fair_queue import Client, FairQueue
 
 Item = TypeVar("Item")
 
@@ -98,11 +104,8 @@ class RequestQueue(Generic[Item]):
 
         A crowd is charged like a client.
         """
-        cost = min(cost, MAX_COST_SECONDS)
-        self._use(cost, now)
+        cost, is_over = self._use(cost, now, crowd)
         is_heavy = self._clients.is_heavy(self._taken, now)
-        is_over = self._use_crowd(crowd, cost, now)
-        self._cost += cost
         if is_heavy or (is_over and self._is_beside_others(now)):
             self._heavy_cost += cost
         elif not is_over:
@@ -114,10 +117,7 @@ class RequestQueue(Generic[Item]):
         It has cost so much until its crowd was known. That adds to no rest: otherwise a flood of
         such items would let none of them have its turn.
         """
-        cost = min(cost, MAX_COST_SECONDS)
-        self._use(cost, now)
-        self._use_crowd(crowd, cost, now)
-        self._cost += cost
+        self._use(cost, now, crowd)
         self._append(self._clients.of(crowd, now, CROWD_SHARE), item, now)
 
     def must_wait(self, crowd: str) -> bool:
@@ -158,25 +158,26 @@ class RequestQueue(Generic[Item]):
     def _enter(self, client: Client[Item], now: Seconds) -> None:
         """Let a client wait for its turn. A crowd has turns of its own only when it is heavy."""
         is_heavy = client.share == CROWD_SHARE or self._clients.is_heavy(client, now)
-        queue = self._heavy if is_heavy else self._light
-        queue.enter(client)
+        (self._heavy if is_heavy else self._light).enter(client)
 
-    def _use(self, cost: Seconds, now: Seconds) -> None:
-        """Charge the client that was taken last, and let it wait for its next turn."""
-        client = self._taken
+    def _use(self, cost: Seconds, now: Seconds, crowd: str) -> tuple[Seconds, bool]:
+        """Charge the client that was taken last, let it wait for its next turn, and charge a crowd.
+
+        Return the cost that counts, and whether the crowd is beyond a burst. A crowd that was taken
+        itself is charged once.
+        """
+        cost, client = min(cost, MAX_COST_SECONDS), self._taken
+        self._cost += cost
         used = self._clients.use(client, cost, now)
         if client.queue:
             client.queue.charge(client, cost if used > FREE_SECONDS else 0.0)
         if client.waiting:
             self._enter(client, now)
-
-    def _use_crowd(self, crowd: str, cost: Seconds, now: Seconds) -> bool:
-        """Charge a crowd, unless it was taken itself, and return whether it is beyond a burst."""
         if not crowd:
-            return False
+            return cost, False
         own = self._clients.of(crowd, now, CROWD_SHARE)
-        used = own.used if own is self._taken else self._clients.use(own, cost, now)
-        return used > BURST_SECONDS
+        used = own.used if own is client else self._clients.use(own, cost, now)
+        return cost, used > BURST_SECONDS
 
     def _is_beside_others(self, now: Seconds) -> bool:
         """Return whether another client than that of the last item was answered lately."""
@@ -208,13 +209,11 @@ class Clients(Generic[Item]):
         """Note what a client has used at a time, and return by how much it is beyond its share."""
         self._known[client.name] = client
         self._known.move_to_end(client.name)
-        return client.use(cost, now)
+        client.used, client.used_at, client.cost = client.left(now) + cost, now, cost
+        return client.used
 
     def is_heavy(self, client: Client[Item], now: Seconds) -> bool:
-        return self.are_most_light(now) and client.left(now) > BURST_SECONDS
-
-    def are_most_light(self, now: Seconds) -> bool:
-        """Return whether most clients, not crowds, are light, as counted a moment ago."""
+        """Return whether a client is heavy, and most clients were light a moment ago."""
         if now >= self._counted_at + COUNT_SECONDS:
             recent = takewhile(
                 lambda one: one.used_at > now - RECENT_SECONDS, reversed(self._known.values())
@@ -222,7 +221,7 @@ class Clients(Generic[Item]):
             lefts = [one.left(now) for one in recent if one.share == LIGHT_SHARE]
             is_light = [left <= BURST_SECONDS for left in lefts]
             self._are_most_light, self._counted_at = 2 * sum(is_light) > len(is_light), now
-        return self._are_most_light
+        return self._are_most_light and client.left(now) > BURST_SECONDS
 
     def _forget(self) -> None:
         """Forget the clients that were answered the longest time ago, if none of theirs waits."""
@@ -230,3 +229,66 @@ class Clients(Generic[Item]):
             name, client = self._known.popitem(last=False)
             if client.waiting:
                 self._known[name] = client
+
+
+@dataclass(slots=True, eq=False)
+class Client(Generic[Item]):
+    """The waiting items of a client, or of a crowd of clients, which has its turns like one.
+
+    `cost` is that of its last item, and `end` the virtual end of that in the `queue`. `used` is the
+    time that it had used beyond its `share` of the server at `used_at`: a leaky bucket.
+    """
+
+    name: str
+    share: float = 0.0
+    used_at: Seconds = 0.0
+    used: Seconds = 0.0
+    cost: Seconds = 0.0
+    end: Seconds = 0.0
+    queue: FairQueue[Item] | None = None
+    waiting: deque[Item] = field(default_factory=deque)
+
+    def left(self, now: Seconds) -> Seconds:
+        """Return the time used beyond the share that no later share has made up for."""
+        return max(0.0, self.used - (now - self.used_at) * self.share)
+
+
+class FairQueue(Generic[Item]):
+    """Clients with waiting items. One that was taken is charged, and then enters again."""
+
+    def __init__(self) -> None:
+        self._time: Seconds = 0.0
+        self._last_end: Seconds = 0.0
+        self._starts: list[tuple[Seconds, int, Client[Item]]] = []
+        self._order = count()
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
+
+    def next(self) -> Client[Item]:
+        """Return the client whose item is next."""
+        return self._starts[0][2]
+
+    def enter(self, client: Client[Item]) -> None:
+        """Let a client with waiting items wait for its turn. It owes only what it used here."""
+        if client.queue is not self:
+            client.queue, client.end = self, 0.0
+        heappush(self._starts, (max(self._time, client.end), next(self._order), client))
+
+    def take(self) -> Client[Item]:
+        """Remove the client whose item is next, and return it."""
+        self._time, _, client = heappop(self._starts)
+        return client
+
+    def charge(self, client: Client[Item], cost: Seconds) -> None:
+        """Note what the client that was taken last owes, as long as any client waits."""
+        client.end = self._time + cost
+        self._last_end = max(self._last_end, client.end)
+        if not client.waiting and not self._starts:
+            self._time = self._last_end
+
+    def clear(self) -> list[Client[Item]]:
+        """Remove all clients, and return them in the order in which they would start."""
+        clients = [client for _, _, client in sorted(self._starts)]
+        self._starts.clear()
+        return clients

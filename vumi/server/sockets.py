@@ -1,8 +1,12 @@
-"""The sockets of the web server, as the operating system lists them for this process.
+"""The sockets of the web server, and the Unix socket to which a proxy of this machine connects.
 
-The server accepts connections without the interpreter, and its interface does not tell of them.
-Each of these functions looks at descriptors that the server may close at any moment, so each
-expects that a descriptor is gone, or is another file.
+The server accepts connections without the interpreter, and its interface does not tell of them. The
+operating system lists them for this process. Each function that looks at descriptors expects that
+one is gone, or is another file, because the server may close it at any moment.
+
+The web server binds a temporary path, which then replaces the path of the Unix socket. So no client
+meets a socket whose rights are not set yet, and only a socket that nobody listens on is replaced.
+A service manager that gives its own socket keeps it during a restart, and connections wait in it.
 """
 
 from __future__ import annotations
@@ -10,8 +14,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import socket
+import stat
 import struct
+import tempfile
 import termios
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +27,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from chalicelib.units import Seconds
+from vumi.errors import ReportedError
 
 Peer: TypeAlias = tuple[str, int]
 """The address and the port of a client."""
@@ -36,6 +44,9 @@ BUFFER_BYTES = 65_536
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """The value of SO_LINGER with which data that the client does not read is dropped."""
 INTEGER = struct.Struct("i")
+TEMPORARY = "~"
+MAX_PATH_BYTES = 107 - len(TEMPORARY)
+"""The longest path: an address has room for 108 bytes with a zero at its end (unix(7))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,10 @@ def accepted(addresses: Sequence[Peer]) -> Iterator[Accepted | None]:
     for descriptor in _descriptors():
         try:
             with _borrow(descriptor) as one:
-                yield _look(one, descriptor) if _is_on(one, addresses) else None
+                found = None
+                if _is_on(one, addresses):
+                    found = Accepted(to_peer(*one.getpeername()[:2]), descriptor, _unsent(one))
+                yield found
         except OSError:
             yield None
 
@@ -81,11 +95,11 @@ def limit(addresses: Sequence[Peer], unread_seconds: Seconds) -> None:
                     one.setsockopt(socket.IPPROTO_TCP, option, int(unread_seconds * 1000))
 
 
-def find_listening(endpoint: Endpoint, *, but: int = -1) -> int | None:
-    """Return the descriptor that listens, or will listen, at an endpoint, except one."""
+def find_listening(endpoint: Endpoint) -> int | None:
+    """Return the descriptor that listens, or will listen, at an endpoint."""
     for descriptor in _descriptors():
         with suppress(OSError), _borrow(descriptor) as one:
-            if descriptor != but and _is_at(one, endpoint) and not _is_connected(one):
+            if _is_at(one, endpoint) and not _is_connected(one):
                 return descriptor
     return None
 
@@ -156,10 +170,6 @@ def _is_on(one: socket.socket, addresses: Sequence[Peer]) -> bool:
     return any(port == own and bound in (host, "0.0.0.0", "::") for bound, own in addresses)  # noqa: S104  compared
 
 
-def _look(one: socket.socket, descriptor: int) -> Accepted:
-    return Accepted(to_peer(*one.getpeername()[:2]), descriptor, _unsent(one))
-
-
 def to_peer(host: str, port: int | str) -> Peer:
     """Return a client as each part of the server names it.
 
@@ -181,3 +191,112 @@ def _unsent(one: socket.socket) -> int:
     except OSError:
         return 0
     return int(INTEGER.unpack(buffer)[0])
+
+
+class UnusablePathError(ReportedError):
+    """The server can't have a socket at a path. The message says why."""
+
+
+class UnixSocket:
+    """A Unix socket at an absolute path, free when it is made. Raises `UnusablePathError`."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        self.path = path.parent.resolve() / path.name
+        self.temporary = self.name = Path(f"{self.path}{TEMPORARY}")
+        self._mode = mode
+        self._inode = 0
+        if len(bytes(self.path)) > MAX_PATH_BYTES:
+            raise UnusablePathError(
+                f"HOST: {self.path} has {len(bytes(self.path))} bytes, and the path of a Unix"
+                f" socket has room for {MAX_PATH_BYTES}: set a shorter one"
+            )
+        _check_free(self.path)
+        if _check_free(self.temporary):
+            self.temporary.unlink()  # left by a kill
+        _check_folder(self.temporary)
+
+    def hand_over(self) -> None:
+        """Leave the socket that the web server has bound."""
+
+    def publish(self) -> None:
+        """Give the bound socket its rights and its path. Raises `UnusablePathError`."""
+        self.temporary.chmod(self._mode)
+        self._inode = self.temporary.stat().st_ino
+        _check_free(self.path)
+        self.temporary.replace(self.path)
+
+    def remove(self) -> None:
+        """Remove the socket, unless another file has its path now."""
+        with suppress(FileNotFoundError):
+            if self.path.lstat().st_ino == self._inode:
+                self.path.unlink()
+
+
+class GivenSocket(UnixSocket):
+    """The socket of a service manager, which has its path and its rights.
+
+    The web server binds another socket, whose place it takes. Raises `UnusablePathError` if it is
+    not at the path.
+    """
+
+    def __init__(self, path: Path, given: socket.socket) -> None:
+        if given.family != socket.AF_UNIX or given.getsockname() != str(path):
+            raise UnusablePathError(
+                f"HOST: the service manager listens at {given.getsockname()}, not at {path}: set"
+                " HOST and ListenStream= to the same path"
+            )
+        self.path = self.name = path
+        self.temporary = Path(tempfile.mkdtemp(prefix="vumi-")) / "socket"
+        self._given = given
+
+    def hand_over(self) -> None:
+        """Put the given socket in the place of the one that the web server has bound."""
+        bound = find_listening(self.temporary)
+        if bound is None:
+            raise OSError(errno.EBADF, "the web server has bound no socket")
+        os.dup2(self._given.fileno(), bound, inheritable=False)
+        shutil.rmtree(self.temporary.parent)
+
+    def publish(self) -> None:
+        """Keep only the web server's descriptor; the manager has published the socket."""
+        self._given.close()
+
+    def remove(self) -> None:
+        """Leave the socket, in which connections wait for the next process."""
+
+
+def _check_folder(path: Path) -> None:
+    """Bind a path, which the web server can only do without an explanation of its errors."""
+    try:
+        with socket.socket(socket.AF_UNIX) as trial:
+            trial.bind(bytes(path))
+        path.unlink()
+    except OSError as error:
+        raise UnusablePathError(
+            f"HOST: no socket can be made in {path.parent}/ ({error.strerror}): create the folder,"
+            " or give the user that runs vu-mi the right to write to it"
+        ) from None
+
+
+def _check_free(path: Path) -> bool:
+    """Return whether a socket that nobody listens on has a path.
+
+    Raises `UnusablePathError` if another file has it, or if a process listens.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(mode):
+        raise UnusablePathError(f"HOST: {path} is not a socket: remove it, or set another path")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(0)
+        try:
+            probe.connect(bytes(path))
+        except ConnectionRefusedError:
+            return True
+        except OSError:  # a full queue of connections, or no right to connect
+            pass
+    raise UnusablePathError(
+        f"HOST: {path} is in use: stop the process that listens there, or set another path"
+    )

@@ -72,7 +72,8 @@ class Writer:
     def run(self, job: Job[Result]) -> Result:
         """Do a job in a transaction of its own, which is committed on return.
 
-        Raises the error of the job, which then has changed nothing, or `sqlite3.Error`.
+        A cursor is not returned. Raises the error of the job, which then has changed nothing, or
+        `sqlite3.Error`.
         """
         with self._lock:
             self._begin()
@@ -84,7 +85,9 @@ class Writer:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-            return _without_cursor(result)
+            # The connection has one statement for each text. A cursor that is freed later would
+            # reset its statement while another thread uses it.
+            return cast("Result", None) if isinstance(result, sqlite3.Cursor) else result
 
     def _begin(self) -> None:
         """Begin a transaction.
@@ -105,15 +108,6 @@ class Writer:
             self._is_patient = patient
             milliseconds = self._patience if patient else LOCKED_MILLISECONDS
             self._connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
-
-
-def _without_cursor(result: Result) -> Result:
-    """Return a result, or None for a cursor.
-
-    The connection has one statement for each text. A cursor that is freed later would reset its
-    statement while another thread uses it.
-    """
-    return cast("Result", None) if isinstance(result, sqlite3.Cursor) else result
 
 
 def nested(connection: sqlite3.Connection, job: Job[Result], *, savepoint: bool = True) -> Result:

@@ -20,8 +20,17 @@ from chalicelib import telemetry
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import Job, Writer, nested
-from vumi.storage.file_format import FORMAT, FileFormat, version_of
-from vumi.storage.read_only import SHM, WAIT_SECONDS, WAL, beside, has_wal, open_read_only
+from vumi.storage.file_format import (
+    FORMAT,
+    SHM,
+    WAIT_SECONDS,
+    WAL,
+    FileFormat,
+    beside,
+    has_wal,
+    open_read_only,
+    version_of,
+)
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -84,7 +93,8 @@ class Database:
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
-        self._corrupt = ""
+        self.corrupt = ""
+        """The error of the read or the write that found the file corrupt."""
         with _translate_errors():
             _make_or_examine(path, file_format, migrates=migrates)
             self._connection = self._open()
@@ -182,11 +192,6 @@ class Database:
         except sqlite3.Error as error:
             raise self._noted(error) from error
 
-    @property
-    def is_corrupt(self) -> bool:
-        """Return whether a read or a write has found the file corrupt."""
-        return bool(self._corrupt)
-
     def stream(self, sql: str, arguments: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, all of one moment, while others write.
 
@@ -228,14 +233,14 @@ class Database:
         return result
 
     def _check_sound(self) -> None:
-        if self._corrupt:
-            raise CorruptFileError(self._corrupt)
+        if self.corrupt:
+            raise CorruptFileError(self.corrupt)
 
     def _noted(self, error: sqlite3.Error) -> UnavailableError | StorageRefusedError:
         """Return the error of storage; no write begins or is committed after a corrupt file."""
         stored = to_storage_error(error)
-        if isinstance(stored, CorruptFileError) and not self._corrupt:
-            self._corrupt = str(stored)
+        if isinstance(stored, CorruptFileError) and not self.corrupt:
+            self.corrupt = str(stored)
             telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self.path), fix=WAY_BACK)
         return stored
 
@@ -312,7 +317,6 @@ def _replacing(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise a `StorageError` in place of SQLite's errors."""
     try:
         yield
     except sqlite3.Error as error:

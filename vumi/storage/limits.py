@@ -1,4 +1,4 @@
-"""The limits of one machine, which are kept in memory: the ports of `chalicelib.resources`."""
+"""The limits and the clock of views, which are kept in memory: ports of `chalicelib.resources`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from threading import Lock
 from chalicelib import telemetry
 from chalicelib.counting.bans import read_patterns
 from chalicelib.counting.ids import Patterns
+from chalicelib.counting.view import ulid_in
 from chalicelib.resources import Room
 from chalicelib.storage.ports import Table
+from chalicelib.ulids import milliseconds
 from chalicelib.units import Seconds
 from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
 
 COUNT_SECONDS = 3_600.0
 """The time after which the badges are counted again."""
@@ -130,3 +133,39 @@ class DiskSpace:
                 room = self._room.name.lower()
                 telemetry.event(logging.WARNING, "disk_room_changed", room=room, free_bytes=free)
         return self._room
+
+
+class ViewClock:
+    """The machine's clock, but it never goes back: it is not earlier than the latest in the file.
+
+    The file keeps the latest time at which a view was taken or a badge was folded, here or where it
+    was imported from. So if a clock was a day ahead and is corrected, folds wait for a day, and no
+    view is lost: no view is stored before a watermark, and no reset is earlier than a view before
+    it. `queue` has the views that were taken and are not stored yet.
+    """
+
+    def __init__(
+        self, database: Database, queue: SqliteQueue, clock: Callable[[], Seconds]
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        [(highest,)] = database.read("SELECT highest FROM clock")
+        waiting = filter(None, map(ulid_in, queue.bodies()))
+        self._highest = max([float(highest), *(milliseconds(ulid) / 1000 for ulid in waiting)])
+
+    def __call__(self) -> Seconds:
+        self._highest = max(self._highest, self._clock())
+        return self._highest
+
+    def keep(self, at: Seconds = 0.0) -> Seconds:
+        """Write the time to the file, in the current commit if there is one, and return it.
+
+        Neither a time that the commit has used, nor `at`, nor what another process kept is later.
+        """
+        [(self._highest,)] = self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE clock SET highest = max(highest, ?) RETURNING highest", (max(self(), at),)
+            ).fetchall(),
+            savepoint=False,
+        )
+        return self._highest

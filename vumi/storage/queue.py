@@ -159,12 +159,11 @@ class SqliteQueue:
         )
         return [body for (body,) in rows]
 
-    def next_visible(self) -> Seconds | None:
-        """Return when the next message becomes or became visible; None without a message."""
-        [(at,)] = self._database.read(
-            "SELECT min(visible_at) FROM messages WHERE queue = ?", (self.name,)
-        )
-        return at if at is None else float(at)
+    def seconds_until_visible(self, least: Seconds, most: Seconds) -> Seconds:
+        """Return the time until the next message is visible, but `most` without a message."""
+        next_visible = "SELECT min(visible_at) FROM messages WHERE queue = ?"
+        [(at,)] = self._database.read(next_visible, (self.name,))
+        return most if at is None else min(most, max(least, at - self._clock()))
 
     def size(self) -> int:
         """Count the messages that wait or are being handled."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
@@ -61,12 +60,12 @@ class SqliteTable:
         attributes: Sequence[str] = (),
         descending: bool = False,
     ) -> list[Item]:
-        read = _reader_of(tuple(attributes))
-        rows = self._database.read(
-            read.descending if descending else read.ascending,
-            (partition, first, last or AFTER_EVERY_TEXT, limit),
-        )
-        return read.to_items(partition, rows)
+        sql = _query_sql(tuple(attributes), "DESC" if descending else "ASC")
+        rows = self._database.read(sql, (partition, first, last or AFTER_EVERY_TEXT, limit))
+        items = [item_of(partition, *row) for row in rows]
+        if not attributes:
+            return items
+        return [{name: item[name] for name in attributes if name in item} for item in items]
 
     def page_items(self, first: int, other: int) -> int:  # noqa: ARG002  rows of any size
         return PAGE_ITEMS
@@ -210,7 +209,7 @@ def _fetch_all(
     return [item_of(*row) for row in rows] + [
         item_of(key.pk, *row)
         for key in views
-        for row in read(_reader_of(()).ascending, (key.pk, key.sk, key.sk, 1))
+        for row in read(_query_sql(), (key.pk, key.sk, key.sk, 1))
     ]
 
 
@@ -262,34 +261,19 @@ def item_of(pk: str, sk: str, attributes: str | None) -> Item:
     return item
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """The queries of some attributes, or of all if there are none, and the items of their rows.
+@cache
+def _query_sql(attributes: tuple[str, ...] = (), order: str = "ASC") -> str:
+    """Return the query of some attributes, or of all if there are none.
 
     A row has a sort key and the attributes as JSON. That is null for most rows: they are views,
     which have a column for `ttl`.
     """
-
-    wanted: tuple[str, ...]
-    ascending: str
-    descending: str
-
-    def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
-        items = [item_of(partition, *row) for row in rows]
-        if not self.wanted:
-            return items
-        return [{name: item[name] for name in self.wanted if name in item} for item in items]
-
-
-@cache
-def _reader_of(attributes: tuple[str, ...]) -> _Reader:
     columns = "attributes", "attributes"
     if not attributes or "ttl" in attributes:
         columns = "attributes", VIEW_ATTRIBUTES
     elif set(attributes) <= {"PK", "SK"}:
         columns = "NULL", "NULL"
-    queries = (QUERY.format(*columns, order) for order in ("ASC", "DESC"))
-    return _Reader(attributes, *queries)
+    return QUERY.format(*columns, order)
 
 
 def holds(condition: Condition | None, item: Item | None) -> bool:

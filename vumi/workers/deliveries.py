@@ -23,7 +23,7 @@ from chalicelib.wallets.archive import (
 )
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Database
-from vumi.storage.queue import Message, SqliteQueue
+from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import item_of
 
 HandleMessages: TypeAlias = Callable[[Mapping[int, str]], Collection[int]]
@@ -46,48 +46,24 @@ RETRY_SECONDS = 1.0
 """The wait before a failed batch is delivered again."""
 
 
-class MessageDelivery:
-    """The delivery of a queue's messages to a handler, which deletes those that are handled.
+def deliver_messages(
+    queue: SqliteQueue, handle: HandleMessages, in_one_commit: InOneCommit
+) -> Seconds:
+    """Deliver one batch of a queue's messages; return the time that may pass until the next.
 
     The writes of the handler and the deletion are one commit. So a handled message is never
-    delivered again.
+    delivered again. A failed message is delivered again after its visibility timeout.
     """
+    messages = queue.receive(BATCH_MESSAGES)
 
-    def __init__(
-        self,
-        queue: SqliteQueue,
-        handle: HandleMessages,
-        clock: Callable[[], Seconds],
-        in_one_commit: InOneCommit,
-    ) -> None:
-        self._queue, self._handle, self._clock = queue, handle, clock
-        self._in_one_commit = in_one_commit
+    def deliver() -> None:
+        failed = handle({message.id: message.body for message in messages})
+        queue.delete(message for message in messages if message.id not in failed)
 
-    def step(self) -> Seconds:
-        """Deliver one batch; return the time that may pass until the next.
-
-        A failed message is delivered again after its visibility timeout.
-        """
-        messages = self._queue.receive(BATCH_MESSAGES)
-        if messages:
-            self._in_one_commit(partial(self._deliver, messages))
-        if len(messages) == BATCH_MESSAGES:
-            return 0.0
-        return seconds_until_visible(self._queue, self._clock, LINGER_SECONDS)
-
-    def _deliver(self, messages: Sequence[Message]) -> None:
-        failed = self._handle({message.id: message.body for message in messages})
-        self._queue.delete(message for message in messages if message.id not in failed)
-
-
-def seconds_until_visible(
-    queue: SqliteQueue, clock: Callable[[], Seconds], least: Seconds
-) -> Seconds:
-    """Return the time that may pass until a queue has a message to deliver."""
-    visible = queue.next_visible()
-    if visible is None:
-        return IDLE_SECONDS
-    return min(IDLE_SECONDS, max(least, visible - clock()))
+    if messages:
+        in_one_commit(deliver)
+    full = len(messages) == BATCH_MESSAGES
+    return 0.0 if full else queue.seconds_until_visible(LINGER_SECONDS, IDLE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

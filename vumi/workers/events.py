@@ -22,7 +22,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.storage.queue import Message, SqliteQueue
-from vumi.workers.deliveries import IDLE_SECONDS, seconds_until_visible
+from vumi.workers.deliveries import IDLE_SECONDS
 
 DELIVERY_QUEUE = "vu-mi-deliveries"
 MILESTONES_QUEUE = "vu-mi-milestones"
@@ -90,7 +90,7 @@ class EventWorker:
             return IDLE_SECONDS
         messages = self._queue.receive(self._free)
         if not messages:
-            return seconds_until_visible(self._queue, self._resources.clock, MIN_REST_SECONDS)
+            return self._queue.seconds_until_visible(MIN_REST_SECONDS, IDLE_SECONDS)
         self._begin(messages)
         return 0.0
 

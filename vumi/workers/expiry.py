@@ -40,50 +40,43 @@ UPDATE_EXPIRES = (
 )
 
 
-class Expiry:
-    """The removal of expired items, oldest first, and views last.
+def remove_expired(
+    database: Database,
+    queue: SqliteQueue,
+    clock: Callable[[], Seconds],
+    on_removal: Callable[[], None],
+) -> Seconds:
+    """Remove one batch of expired items; return the time that may pass until the next.
 
-    A view stays until it is in the count of its badge, however late its fold is. The items that
-    show that it is counted stay while the queue of views has a message of it. The change log gets
-    the removals that a consumer of the change log handles, in the same transaction.
+    The oldest are first, and views last. A view stays until it is in the count of its badge,
+    however late its fold is. The items that show that it is counted stay while the `queue` of views
+    has a message of it. The change log gets the removals that a consumer of the change log handles,
+    in the same transaction. `on_removal` is called after it.
     """
+    now = clock()
+    if not database.read(ANY_EXPIRED, (now,)):
+        return EXPIRY_SECONDS
+    if not database.in_one_commit(lambda: _remove(database, queue, now)):
+        return EXPIRY_SECONDS
+    on_removal()
+    return 0.0
 
-    def __init__(
-        self,
-        database: Database,
-        queue: SqliteQueue,
-        clock: Callable[[], Seconds],
-        on_removal: Callable[[], None],
-    ) -> None:
-        self._database, self._queue, self._clock = database, queue, clock
-        self._on_removal = on_removal
 
-    def step(self) -> Seconds:
-        """Remove one batch; return the time that may pass until the next."""
-        now = self._clock()
-        if not self._database.read(ANY_EXPIRED, (now,)):
-            return EXPIRY_SECONDS
-        if not self._database.in_one_commit(lambda: self._remove(now)):
-            return EXPIRY_SECONDS
-        self._on_removal()
-        return 0.0
+def _remove(database: Database, queue: SqliteQueue, now: Seconds) -> int:
+    waiting = set(map(ulid_in, queue.bodies()))
 
-    def _remove(self, now: Seconds) -> int:
-        """Remove a batch of items; return their number."""
-        waiting = set(map(ulid_in, self._queue.bodies()))
+    def job(connection: sqlite3.Connection) -> int:
+        may_go = _removable(connection, waiting)
+        gone = _find(connection, EXPIRED, now, BATCH_REMOVALS, may_go)
+        connection.executemany(
+            "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
+            [(now, *row) for row in gone if row[1] == keys.WINDOW or row[1].startswith(ENTRY)],
+        )
+        connection.executemany(DELETE, [row[:2] for row in gone])
+        left = BATCH_REMOVALS - len(gone)
+        return len(gone) + (_remove_views(connection, now, left, may_go) if left else 0)
 
-        def job(connection: sqlite3.Connection) -> int:
-            may_go = _removable(connection, waiting)
-            gone = _find(connection, EXPIRED, now, BATCH_REMOVALS, may_go)
-            connection.executemany(
-                "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
-                [(now, *row) for row in gone if _is_consumed(row[1])],
-            )
-            connection.executemany(DELETE, [row[:2] for row in gone])
-            left = BATCH_REMOVALS - len(gone)
-            return len(gone) + (_remove_views(connection, now, left, may_go) if left else 0)
-
-        return self._database.write(job)
+    return database.write(job)
 
 
 def _removable(connection: sqlite3.Connection, waiting: set[str]) -> Callable[[Key], bool]:
@@ -102,11 +95,6 @@ def _removable(connection: sqlite3.Connection, waiting: set[str]) -> Callable[[K
         return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
 
     return is_removable
-
-
-def _is_consumed(sort: str) -> bool:
-    """Return whether a consumer of the change log handles the removal of an item."""
-    return sort == keys.WINDOW or sort.startswith(ENTRY)
 
 
 def _find(

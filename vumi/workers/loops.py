@@ -47,15 +47,11 @@ class Loop:
 
     def _run(self) -> None:
         telemetry.begin(self._thread.name, None)
-        while self._goes_on():
+        while not self._stopping.is_set():
             rest = self._once()
             if rest and self._woken.wait(rest):
                 self._stopping.wait(self._linger)
-
-    def _goes_on(self) -> bool:
-        """Return whether the loop is not stopped. A stop after this call ends the next rest too."""
-        self._woken.clear()
-        return not self._stopping.is_set()
+            self._woken.clear()  # before the check: a stop after that ends the next rest too
 
     def _once(self) -> Seconds:
         try:

@@ -77,7 +77,6 @@ class ViewWorker:
         return result
 
     def _try_to_store(self, views: Sequence[View]) -> set[View]:
-        """Store views; return those to deliver again."""
         try:
             return self._store(views)
         except StorageError:

@@ -1,4 +1,4 @@
-"""The SVG badge looks like that of badge-maker, and any text and id is safe in it."""
+"""A badge looks like that of badge-maker, any text is safe in it, and its JSON is shields.io's."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import logos, options
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.colors import BadColorError
 from chalicelib.badges.logos import Logo
+from chalicelib.badges.options import Badge
+from chalicelib.badges.responses import explain
 from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
+from chalicelib.http import query
+from chalicelib.http.errors import BadRequestError
+from chalicelib.pages.badge_routes import BadgeOptions
+from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 
 SVG = "{http://www.w3.org/2000/svg}"
 DRAWN = {"rect", "path", "text", "svg"}
@@ -50,7 +54,6 @@ def size(badge: Badge) -> tuple[float, int]:
 
 
 def texts(badge: Badge) -> list[str]:
-    """Return the texts without shadows."""
     root = parse(draw(badge))
     shadows = [*root.findall(f".//{SVG}g[@aria-hidden]//"), *root.findall(".//*[@aria-hidden]")]
     written = root.findall(f".//{SVG}text")
@@ -58,46 +61,33 @@ def texts(badge: Badge) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("label", "message", "flat", "for_the_badge", "social"),
+    ("badge", "flat", "for_the_badge", "social"),
     [  # the widths that badge-maker 6.0 draws
-        ("views", "1,234", 82, 126.5, 83),
-        ("", "1.2k", 35, 54, 47),
-        ("views", "0", 58, 96.5, 63),
-        ("visitors", "not counted", 124, 201.75, 127),
-        ("Größe", "10 km²", 94, 145, 93),
-        ("просмотры", "12", 94, 141.75, 101),
-        ("προβολές", "7", 78, 123.25, 85),
-        ("closed issues", "1,234 of 9,999", 176, 249.75, 169),
-        ("WWW", "iii", 62, 100.5, 65),
+        (Badge("views", "1,234"), 82, 126.5, 83),
+        (Badge("", "1.2k"), 35, 54, 47),
+        (Badge("views", "0"), 58, 96.5, 63),
+        (Badge("visitors", "not counted"), 124, 201.75, 127),
+        (Badge("Größe", "10 km²"), 94, 145, 93),
+        (Badge("просмотры", "12"), 94, 141.75, 101),
+        (Badge("προβολές", "7"), 78, 123.25, 85),
+        (Badge("closed issues", "1,234 of 9,999"), 176, 249.75, 169),
+        (Badge("WWW", "iii"), 62, 100.5, 65),
+        # 17 px wider than without: 14 for the logo, 3 after it
+        (Badge("views", "1,234", logo="github"), 99, 143.5, 100),
+        (Badge("", "1,234", logo="github"), 59, 82.25, 67),
+        (Badge("", "1,234", label_color="red", logo="github"), 65, 94.25, 67),
     ],
 )
 def test_a_badge_is_as_large_as_badge_maker_draws_it(
-    label: str, message: str, flat: float, for_the_badge: float, social: float
+    badge: Badge, flat: float, for_the_badge: float, social: float
 ) -> None:
-    badge = Badge(label, message)
-    assert size(badge._replace(style="flat")) == (flat, 20)
-    assert size(badge._replace(style="flat-square")) == (flat, 20)
-    assert size(badge._replace(style="plastic")) == (flat, 18)
-    assert size(badge._replace(style="for-the-badge")) == (for_the_badge, 28)
-    assert size(badge._replace(style="social")) == (social, 20)
-
-
-@pytest.mark.parametrize(
-    ("label", "label_color", "flat", "for_the_badge", "social"),
-    [  # 17 px wider than without: 14 for the logo, 3 after it
-        ("views", "", 99, 143.5, 100),
-        ("", "", 59, 82.25, 67),
-        ("", "red", 65, 94.25, 67),
-    ],
-)
-def test_a_logo_takes_the_room_that_badge_maker_gives_it(
-    label: str, label_color: str, flat: float, for_the_badge: float, social: float
-) -> None:
-    badge = Badge(label, "1,234", label_color=label_color, logo="github")
-    for style in ("flat", "flat-square", "plastic"):
-        assert size(badge._replace(style=style))[0] == flat
-    assert size(badge._replace(style="for-the-badge"))[0] == for_the_badge
-    assert size(badge._replace(style="social"))[0] == social
+    assert {style: size(badge._replace(style=style)) for style in STYLES} == {
+        "flat": (flat, 20),
+        "flat-square": (flat, 20),
+        "plastic": (flat, 18),
+        "for-the-badge": (for_the_badge, 28),
+        "social": (social, 20),
+    }
 
 
 @pytest.mark.parametrize(
@@ -237,12 +227,6 @@ def test_ids_are_shared_by_none_but_the_same_badge(one: Badge, other: Badge) -> 
     assert one == other or not first & second
 
 
-@given(st.text(st.characters(), max_size=100), st.integers(0, 100), styles)
-def test_100_characters_of_any_kinds_stay_below_4_kb(text: str, cut: int, style: str) -> None:
-    badge = Badge(text[:cut], text[cut:], "yellow", "white", style)
-    assert len(draw(badge).encode()) <= 4096
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(style: str) -> None:
     short = Badge("views", "1,234", style=style, logo="kubernetes")
@@ -261,7 +245,6 @@ def anonymous(drawn: str) -> str:
 
 
 def said(badge: Badge) -> list[str | None]:
-    """Return the descriptions of a badge."""
     return [one.text for one in elements(badge, "desc")]
 
 
@@ -288,18 +271,14 @@ def test_a_logo_is_drawn_up_to_the_last_byte() -> None:
     assert rests == {0, 1, 2}
 
 
-def test_an_unknown_logo_is_left_out_with_the_reason() -> None:
+def test_a_logo_that_can_not_be_drawn_is_left_out_with_the_reason() -> None:
     unknown = Badge("views", "1", logo="nosuchlogo")
     assert said(unknown) == ["Without the logo nosuchlogo: it is not one of the included logos."]
     assert not elements(unknown, "path")
-    assert said(Badge("views", "1")) == []
-
-
-def test_an_own_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason() -> None:
-    own = Logo("#000000", f'<path d="{"M0 0" * 1_000}"/>', "0 0 8 8")
-    assert said(Badge("views", "1", logo=own)) == [
-        "Without your logo: the badge would have more than 4096 bytes."
-    ]
+    large = Logo("#000000", f'<path d="{"M0 0" * 1_000}"/>', "0 0 8 8")
+    too_large = "Without your logo: the badge would have more than 4096 bytes."
+    assert said(unknown._replace(logo=large)) == [too_large]
+    assert said(unknown._replace(logo="")) == []
 
 
 def test_a_logo_is_dark_on_a_light_half() -> None:
@@ -344,9 +323,68 @@ def test_only_texts_whose_letters_touch_are_stretched(style: str) -> None:
 
 @pytest.mark.parametrize("wrong", [Badge("", "1", color="no"), Badge("", "1", label_color="no")])
 def test_a_wrong_colour_is_refused(wrong: Badge) -> None:
-    with pytest.raises(BadColorError):
+    with pytest.raises(ValueError, match="no colour"):
         draw(wrong)
 
 
 def test_the_styles_are_those_that_the_options_know() -> None:
     assert tuple(STYLES) == options.STYLES
+
+
+# ---- the JSON of shields.io
+
+
+def test_a_badge_of_two_texts_and_a_color_has_only_these() -> None:
+    """The colour of a logo needs a logo."""
+    plain = {"schemaVersion": 1, "label": "views", "message": "0", "color": "blue"}
+    assert Badge("views", "0").to_json() == plain
+    assert Badge("views", "0", logo_color="#ffffff", spark=(1, 2)).to_json() == plain
+    error = plain | {"color": "red", "isError": True}
+    assert Badge.error("views", "0").to_json() == error
+
+
+def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
+    options = BadgeOptions(
+        query.parse(
+            "id=a&label=Besuche&color=f00&labelColor=black&style=flat-square&logo=github"
+            "&logoColor=white&format=comma&base=1200"
+        )
+    )
+    assert options.badge("views", options.write(options.total(34)), "blue").to_json() == {
+        "schemaVersion": 1,
+        "label": "Besuche",
+        "message": "1,234",
+        "color": "#ff0000",
+        "labelColor": "#000000",
+        "style": "flat-square",
+        "namedLogo": "github",
+        "logoColor": "#ffffff",
+    }
+
+
+def test_an_own_logo_is_a_document_with_its_colour() -> None:
+    own = Badge("views", "0", logo=Logo("#000000", '<path d="M0 0h1"/>', "0 0 1 1"))
+    document = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"{}><path d="M0 0h1"/></svg>'
+    )
+    for color, fill in (("", ""), ("#ffffff", ' fill="#ffffff"')):
+        body = own._replace(logo_color=color).to_json()
+        assert body["logoSvg"] == document.format(fill)
+        assert body.keys().isdisjoint({"namedLogo", "logoColor"})
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (BadRequestError("style: give flat"), "style: give flat"),
+        (UnavailableError("no answer"), "unavailable: try again"),
+        (StorageRefusedError("no right"), "unavailable: try again"),
+        (KeyError("id"), "internal error: try again"),
+    ],
+)
+def test_a_failure_is_explained_and_logged_unless_it_is_the_callers(
+    failure: Exception, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert explain(failure) == text
+    is_callers = isinstance(failure, BadRequestError)
+    assert caplog.messages == ([] if is_callers else ["badge_failed"])

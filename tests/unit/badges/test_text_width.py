@@ -79,20 +79,7 @@ def test_marks_that_compose_with_no_letter_take_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    "unseen",
-    [
-        "\u200b",
-        "\u200c",
-        "\u200d",
-        "\ufeff",
-        "\u00ad",
-        "\u202e",
-        "\u0301",
-        "\ufe0f",
-        "\u20dd",
-        "\x07",
-        "\ud800",
-    ],
+    "unseen", "\u200b\u200c\u200d\ufeff\u00ad\u202e\u0301\ufe0f\u20dd\x07\ud800"
 )
 def test_invisible_characters_have_no_width(unseen: str) -> None:
     assert verdana(unseen) == 0

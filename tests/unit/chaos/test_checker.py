@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.windows import marker_item
+from chalicelib.counting.view import marker_item
 from chalicelib.ulids import new_ulid
 from chaos.__main__ import report
 from chaos.checker import db_probe, history

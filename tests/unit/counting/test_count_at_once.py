@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from chalicelib.counting import count_at_once, keys
-from chalicelib.counting.count_at_once import HOT_SECONDS, TRIES
+from chalicelib.counting import keys, storing
+from chalicelib.counting.storing import HOT_SECONDS
 from chalicelib.counting.summary import HOURS, hour_of
 from chalicelib.counting.view import View
-from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Update, Write
+from chalicelib.storage.writes import Write
 from chalicelib.ulids import earliest
 from simulation.clocks import NOON
 from simulation.storage import FaultyTable, once
@@ -37,7 +36,7 @@ TODAY = "2026-03-14"
 
 
 def count(table: Table, views: Iterable[View], badge_id: str = BADGE, now: float = NOON) -> int:
-    return count_at_once.count(counting(table, now), badge_id, views)
+    return storing.count_at_once(counting(table, now), badge_id, views)
 
 
 def views(amount: int, *, hot: bool = False) -> list[View]:
@@ -226,18 +225,3 @@ def test_a_reset_between_two_tries_is_heeded(table: Table) -> None:
 
     assert count(FaultyTable(table, before_write=meanwhile), views(6)) == 1
     assert summary(table)["count"] == 1
-
-
-def test_a_count_that_is_always_overtaken_fails_and_counts_nothing(table: Table) -> None:
-    versions = iter(range(1, 99))
-
-    def meanwhile(_: Sequence[Write]) -> None:
-        table.write(Update(keys.summary(BADGE), values={"version": next(versions)}))
-
-    overtaken = FaultyTable(table, before_write=meanwhile)
-    with pytest.raises(
-        UnavailableError, match=f"^octocat was changed by {TRIES} other writes; try again$"
-    ):
-        count(overtaken, views(2))
-    assert len(overtaken.written) == TRIES
-    assert "count" not in summary(table)

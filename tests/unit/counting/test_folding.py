@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from chalicelib.counting import keys
+from chalicelib.counting import keys, storing
 from chalicelib.counting.folding import MAX_VIEWS, TRIES, BadgeFold
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
@@ -29,6 +29,7 @@ from simulation.views import (
     shown,
     summary,
     ulid,
+    view,
 )
 
 TODAY = "2026-03-14"
@@ -258,8 +259,13 @@ def test_a_move_is_done_only_if_neither_summary_has_changed(
 # ---- what comes in between, and what fails
 
 
-def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
-    table: MemoryTable,
+def count(table: Table, now: Seconds) -> int:
+    return storing.count_at_once(counting(table, now), BADGE, [view(place=9)])
+
+
+@pytest.mark.parametrize("act", [fold_at, count])
+def test_a_fold_or_a_count_that_is_always_overtaken_gives_up_and_has_counted_nothing(
+    table: MemoryTable, act: Callable[[Table, Seconds], int]
 ) -> None:
     put_views(table, AT_NOON)
     versions = iter(range(1, 99))
@@ -271,10 +277,10 @@ def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
     with pytest.raises(
         UnavailableError, match=f"^octocat was changed by {TRIES} other writes; try again$"
     ):
-        fold_at(raced, AFTER_GRACE)
-    assert len(raced.written) == TRIES
+        act(raced, AFTER_GRACE)
+    assert len(raced.written) == TRIES == storing.TRIES
     assert shown(table) == 1
-    assert fold_at(table, AFTER_GRACE) == 1
+    assert act(table, AFTER_GRACE) == 1
 
 
 def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable) -> None:

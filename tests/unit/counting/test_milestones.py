@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.counting import count_at_once, keys, milestones
+from chalicelib.counting import keys, milestones, storing
 from chalicelib.counting.consumers import MarkerRemoval, fold_badges, store_views
-from chalicelib.counting.count_at_once import AT_ONCE
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.milestones import (
     MAX_MILESTONES,
@@ -23,9 +22,9 @@ from chalicelib.counting.milestones import (
     event_id,
     reach,
 )
+from chalicelib.counting.storing import AT_ONCE
 from chalicelib.counting.summary import read
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting
+from chalicelib.counting.view import Counting, View
 from chalicelib.events.event import Event, Status, batches, event_id_in, key
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
@@ -91,7 +90,7 @@ class World:
         return BadgeFold(self.counting(table), BADGE).fold_all()
 
     def count(self, *views: View, table: Table | None = None, badge_id: str = BADGE) -> int:
-        return count_at_once.count(self.counting(table), badge_id, views)
+        return storing.count_at_once(self.counting(table), badge_id, views)
 
     def counting(self, table: Table | None = None) -> Counting:
         return Counting(table or self.table, WINDOWS, self.clock, webhooks=self.webhooks)

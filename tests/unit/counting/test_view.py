@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.counting import ids
 from chalicelib.counting.ids import BadIdError
-from chalicelib.counting.view import View, ulid_in
-from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.counting.view import View, Windows, marker_item, ulid_in
 from chalicelib.settings import Settings
 from chalicelib.storage.messages import MalformedError
 from chalicelib.ulids import new_ulid

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import Badge
 from chalicelib.events import serializers
 from chalicelib.events.event import Attempt, Status, Target, TargetKind
 from simulation.scheduled_events import AT, an_event

@@ -16,21 +16,25 @@ from simulation.views import BADGE, put_summary
 
 
 def milliseconds(moment: datetime) -> int:
-    """Return a time as a view has it."""
     return to_milliseconds(moment.timestamp())
 
 
 def put_days(
-    table: Table, days: Mapping[str, Mapping[str, int]], badge_id: str = BADGE, reset: int = 0
+    table: Table,
+    days: Mapping[str, Mapping[str, int]],
+    badge_id: str = BADGE,
+    reset: int = 0,
+    **summary: Value,
 ) -> None:
-    """Put days with their hours, the last one and their sum in the summary."""
+    """Put finished days, and the last one and the sum of all in the summary."""
     *finished, last = sorted(days)
     for day in finished:
         views, own = sum(days[day].values()), {"reset": reset} if reset else {}
         table.write(Put(keys.day(badge_id, day).item(views=views, **days[day], **own)))
     today: Value = {"day": last, **days[last]}
     count = sum(sum(hours.values()) for hours in days.values())
-    put_summary(table, badge_id, count=count, today=today, watermark=reset, reset=reset)
+    more: dict[str, Value] = {"watermark": reset, "reset": reset, **summary}
+    put_summary(table, badge_id, count=count, today=today, **more)
 
 
 class MeteredTable(MemoryTable):

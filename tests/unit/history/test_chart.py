@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.colors import contrast
 from chalicelib.badges.text_width import Face, width
-from chalicelib.history import chart, chart_axes, chart_plot
-from chalicelib.history.buckets import Interval, Span
+from chalicelib.history import chart, chart_axes
 from chalicelib.history.chart import Look
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval, Span
 
 TODAY = datetime(2026, 11, 21, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -65,7 +64,6 @@ def attributes(element: ET.Element, *names: str) -> list[float]:
 
 
 def bars(drawn: str) -> list[list[float]]:
-    """Return x, y, width and height of each bar."""
     return [attributes(bar, "x", "y", "width", "height") for bar in parse(drawn).iter(f"{SVG}rect")]
 
 
@@ -77,7 +75,6 @@ def line(drawn: str) -> list[list[float]]:
 
 
 def edges(text: ET.Element, size: int) -> tuple[float, float]:
-    """Return bounds for the left and right end of a text."""
     x = float(text.attrib["x"])
     wide = width("".join(text.itertext()), Face.VERDANA, size)
     before = {"end": wide, "middle": wide / 2}.get(text.attrib.get("text-anchor", ""), 0)
@@ -256,7 +253,6 @@ def test_a_picture_is_small(days: int, size: int, wide: int) -> None:
 
 
 def colors(drawn: str) -> list[str]:
-    """Return the colours of texts and bars in the light and in the dark scheme."""
     light, dark = drawn.split("@media (prefers-color-scheme:dark)")
     return re.findall("#[0-9a-f]{6}", light) + re.findall("#[0-9a-f]{6}", dark)
 
@@ -307,7 +303,7 @@ def test_an_error_is_drawn_as_text_in_a_frame(wide: int) -> None:
     ],
 )
 def test_a_mean_has_at_most_one_decimal_place(views: Sequence[int], mean: str) -> None:
-    assert chart_plot.write_mean(of(*views).mean) == mean
+    assert chart.write_mean(of(*views).mean) == mean
     for one in (of(7), of(0, 0)):
         assert "mean" not in texts(chart.draw(one, Look()))
 
@@ -334,7 +330,7 @@ def test_a_finished_history_has_no_current_bar() -> None:
 
 
 def test_a_logarithmic_scale_shows_small_numbers_beside_a_large_one() -> None:
-    drawn = chart.draw(of(1, 1_000_000, 0, 50), Look(scale="log"))
+    drawn = chart.draw(of(1, 1_000_000, 0, 50), Look(is_log=True))
     low, high, middle = (high for *_, high in bars(drawn))
     assert (high, round(low), round(middle)) == (98, 5, 28)
     assert texts(drawn)[1] == "\u25a1 50 today \u00b7 log scale"

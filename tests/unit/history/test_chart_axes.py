@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.history import chart_axes
-from chalicelib.history.buckets import Interval, Span
 from chalicelib.history.chart_axes import TimeAxis
+from chalicelib.history.history import Interval, Span
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 

@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
-from chalicelib.history.buckets import Interval, Span
-from chalicelib.history.history import History
+from chalicelib.history.history import History, Interval, Span
 from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from simulation.storage import FaultyTable, MemoryTable, once
-from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
+from simulation.views import BADGE, fold, put_summary, put_views, store, view
 from tests.unit.history.stored_days import MeteredTable, milliseconds, put_days
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -48,11 +46,8 @@ def labels(read: History) -> list[str]:
     return [read.by.label(bucket.start) for bucket in read.buckets]
 
 
-def live(*taken: datetime, badge_id: str = BADGE) -> list[Item]:
-    return [
-        {"PK": f"USER#{badge_id}", "SK": f"VIEW#{ulid(milliseconds(at), n, badge_id)}", "ttl": 1}
-        for n, at in enumerate(taken)
-    ]
+def put_live(table: Table, *taken: datetime) -> None:
+    put_views(table, *map(milliseconds, taken))
 
 
 @pytest.mark.parametrize("reads_before", [1, 2, 3])
@@ -60,7 +55,7 @@ def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
     table: Table, reads_before: int
 ) -> None:
     put_summary(table, count=1, today={"day": "2026-11-21", "h00": 1}, version=1)
-    table.put_all(live(TODAY - timedelta(seconds=1)))
+    put_live(table, TODAY - timedelta(seconds=1))
     now = TODAY + timedelta(hours=1)
     folding = once(lambda: fold(table, now.timestamp()), after=reads_before)
     found = read(FaultyTable(table, before_read=folding), now=now)
@@ -76,7 +71,7 @@ def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> No
 
 def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
     put_days(table, {"2026-11-20": {"h08": 3, "h09": 4}, "2026-11-21": {"h00": 1, "h08": 2}})
-    table.put_all(live(NOW, NOW - timedelta(hours=1)))
+    put_live(table, NOW, NOW - timedelta(hours=1))
     found = read(table, days=1, by=Interval.HOUR)
     # From 09:00 yesterday to 08:00 today: yesterday's 3 of 08:00 are too old.
     assert labels(found)[0] == "2026-11-20T09:00Z"
@@ -92,7 +87,7 @@ def test_days_of_an_earlier_life_are_not_shown(
     reset = milliseconds(TODAY - timedelta(hours=10))
     put_days(table, {"2026-11-19": {"h01": 100}, "2026-11-20": {"h01": 50}, "2026-11-21": {}})
     put_days(table, {**of_reset, "2026-11-21": {"h01": 2}}, reset=reset)
-    table.put_all(live(TODAY - timedelta(hours=10), NOW))
+    put_live(table, TODAY - timedelta(hours=10), NOW)
     found = read(table)
     assert views(found) == [0, 2 * len(of_reset), 2 + 1]
     assert found.since == date(2026, 11, 20 if of_reset else 21)
@@ -102,7 +97,7 @@ def test_days_of_an_earlier_life_are_not_shown(
 def test_another_name_of_a_badge_has_the_history_of_the_badge(table: Table) -> None:
     put_summary(table, "new", alias=BADGE, today={"day": "2026-11-21", "h01": 70})
     put_days(table, {"2026-11-19": {"h01": 8}, "2026-11-20": {"h01": 4}})
-    table.put_all(live(NOW))
+    put_live(table, NOW)
     assert views(read(table, badge_id="new")) == [8, 4, 1]
 
 
@@ -135,7 +130,7 @@ def test_many_live_views_are_counted_by_ranges_of_keys(by: Interval) -> None:
 def test_a_fold_between_two_reads_changes_nothing(table: Table, at: int) -> None:
     """It enters a new day, and comes before one of the 4 reads, or never."""
     put_days(table, {"2026-11-19": {"h00": 1}, "2026-11-20": {"h00": 2}})
-    table.put_all(live(NOW, NOW, NOW))
+    put_live(table, NOW, NOW, NOW)
     reads = iter(range(1, 9))
 
     def fold_it(_: str) -> None:
@@ -252,6 +247,10 @@ def test_a_span_has_every_requested_day_and_whole_buckets(
         assert by.following(starts[-1]).date() > end or starts[-1] == by.start(now)
 
 
+def november(day: int) -> date:
+    return date(2026, 11, day)
+
+
 @pytest.mark.parametrize(
     ("span", "by", "first", "last", "days"),
     [
@@ -259,39 +258,27 @@ def test_a_span_has_every_requested_day_and_whole_buckets(
         (Span(1), DAY, "2026-11-21", "2026-11-21", 1),
         (Span(1, by=HOUR), HOUR, "2026-11-20T09:00Z", "2026-11-21T08:00Z", 1),
         (Span(31, by=HOUR), HOUR, "2026-10-21T09:00Z", "2026-11-21T08:00Z", 31),
-        (
-            Span(2, last=date(2026, 11, 19), by=HOUR),
-            HOUR,
-            "2026-11-18T00:00Z",
-            "2026-11-19T23:00Z",
-            2,
-        ),
-        (
-            Span(first=date(2026, 11, 20), by=HOUR),
-            HOUR,
-            "2026-11-20T00:00Z",
-            "2026-11-21T08:00Z",
-            2,
-        ),
+        (Span(2, last=november(19), by=HOUR), HOUR, "2026-11-18T00:00Z", "2026-11-19T23:00Z", 2),
+        (Span(first=november(20), by=HOUR), HOUR, "2026-11-20T00:00Z", "2026-11-21T08:00Z", 2),
         (Span(7, by=WEEK), WEEK, "2026-11-09", "2026-11-16", 13),
         (Span(1, last=date(2024, 2, 28), by=MONTH), MONTH, "2024-02", "2024-02", 29),
-        (Span(1, last=date(2026, 11, 4), by=MONTH), MONTH, "2026-11", "2026-11", 21),
+        (Span(1, last=november(4), by=MONTH), MONTH, "2026-11", "2026-11", 21),
         (Span(400), DAY, "2025-10-18", "2026-11-21", 400),
         (Span(401), WEEK, "2025-10-13", "2026-11-16", 405),
         (Span(9_999), MONTH, "1999-07", "2026-11", 10_006),
         (Span(is_whole=True), DAY, "2026-11-02", "2026-11-21", 20),
-        (Span(is_whole=True, last=date(2026, 11, 3)), DAY, "2026-11-02", "2026-11-03", 2),
-        (Span(is_whole=True, last=date(2026, 11, 1)), DAY, "2026-11-01", "2026-11-01", 1),
+        (Span(is_whole=True, last=november(3)), DAY, "2026-11-02", "2026-11-03", 2),
+        (Span(is_whole=True, last=november(1)), DAY, "2026-11-01", "2026-11-01", 1),
     ],
 )
 def test_a_span_begins_and_ends_like_this(
     span: Span, by: Interval, first: str, last: str, days: int
 ) -> None:
-    chosen = span.resolve(NOW, date(2026, 11, 2))
+    chosen = span.resolve(NOW, november(2))
     assert (chosen.by, chosen.days) == (by, days)
     assert (by.label(chosen.starts[0]), by.label(chosen.starts[-1])) == (first, last)
 
 
 def test_a_span_without_days_is_refused() -> None:
     with pytest.raises(BadRequestError, match="2026-11-22 is after the last day, 2026-11-21"):
-        Span(first=date(2026, 11, 22)).resolve(NOW, None)
+        Span(first=november(22)).resolve(NOW, None)

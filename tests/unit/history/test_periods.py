@@ -233,7 +233,6 @@ def test_a_period_never_falls_and_is_never_more_than_the_total(
 
 
 def take(table: Table, kind: str, now: datetime, place: int) -> None:
-    """Take a view, or fold those that there are."""
     if kind == "view":
         assert store(table, view(milliseconds(now), place), now=now.timestamp()) == {}
     if kind in {"late", "at once"}:

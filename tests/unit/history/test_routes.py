@@ -13,12 +13,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from chalicelib.counting import keys
 from chalicelib.history.routes import TOP, TopBadge, TopQuery
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
-from simulation.views import put_summary, put_views
+from simulation.views import put_views
+from tests.unit.history.stored_days import put_days
 from tests.unit.http_requests import Answer, Api
 
 NOW = 1_795_249_800.0
@@ -56,14 +55,10 @@ def drawn(answer: Answer) -> ET.Element:
     return ET.fromstring(answer.text)  # noqa: S314  our own
 
 
-def fill(table: Table) -> None:
-    """2 views yesterday, folded, and one now, live."""
-    put_summary(table, "a/b", today={"day": "2026-11-20", "h09": 2})
+def fill(table: Table, **earlier: int) -> None:
+    days = {day: {"h00": views} for day, views in earlier.items()}
+    put_days(table, {**days, "2026-11-20": {"h09": 2}}, "a/b")
     put_views(table, int(NOW * 1000), badge_id="a/b")
-
-
-def put_day(table: Table, day: str, views: int) -> None:
-    table.write(Put(keys.day("a/b", day).item(views=views, h00=views)))
 
 
 def test_a_history_has_30_days_by_default(world: World) -> None:
@@ -92,81 +87,52 @@ def test_a_request_for_a_history_counts_no_view(world: World, path: str, method:
 
 
 A_DAY = "a day like 2026-11-21, from 1970-01-01 on"
-BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
-    ({"days": "0"}, "days: give a whole number from 1 to 9999, not '0'"),
-    ({"days": "10000"}, "days: give a whole number from 1 to 9999, not '10000'"),
-    ({"from": "2026-02-30"}, f"from: give first or {A_DAY}, not '2026-02-30'"),
-    ({"from": "20261121"}, f"from: give first or {A_DAY}, not '20261121'"),
-    ({"from": "1969-12-31"}, f"from: give first or {A_DAY}, not '1969-12-31'"),
-    ({"to": "first"}, f"to: give {A_DAY}, not 'first'"),
-    ({"from": ["first", "first"]}, "from: give one, not 2"),
-    ({"from": "2026-11-01", "days": "3"}, "days: give days or from, not both"),
-    ({"from": "first", "days": "3"}, "days: give days or from, not both"),
+EARLIER = ": give an earlier from"
+OF_A_HISTORY = [
+    ("days=0", "days: give a whole number from 1 to 9999, not '0'"),
+    ("days=10000", "days: give a whole number from 1 to 9999, not '10000'"),
+    ("from=2026-02-30", f"from: give first or {A_DAY}, not '2026-02-30'"),
+    ("from=20261121", f"from: give first or {A_DAY}, not '20261121'"),
+    ("from=1969-12-31", f"from: give first or {A_DAY}, not '1969-12-31'"),
+    ("to=first", f"to: give {A_DAY}, not 'first'"),
+    ("from=first&from=first", "from: give one, not 2"),
+    ("from=2026-11-01&days=3", "days: give days or from, not both"),
+    ("from=first&days=3", "days: give days or from, not both"),
+    ("from=2026-11-22", f"from: 2026-11-22 is after the last day, 2026-11-21{EARLIER}"),
     (
-        {"from": "2026-11-22"},
-        "from: 2026-11-22 is after the last day, 2026-11-21: give an earlier from",
+        "from=2026-11-02&to=2026-11-01",
+        f"from: 2026-11-02 is after the last day, 2026-11-01{EARLIER}",
     ),
-    (
-        {"from": "2026-11-02", "to": "2026-11-01"},
-        "from: 2026-11-02 is after the last day, 2026-11-01: give an earlier from",
-    ),
+    ("by=hour&days=32", "days: with by=hour give a whole number from 1 to 31, not '32'"),
+    ("by=year", "by: give hour, day, week, month, not 'year'"),
+]
+OF_A_CHART = [
+    ("width=199", "width: give a whole number from 200 to 1200, not '199'"),
+    ("width=1201", "width: give a whole number from 200 to 1200, not '1201'"),
+    ("height=79", "height: give a whole number from 80 to 400, not '79'"),
+    ("height=401", "height: give a whole number from 80 to 400, not '401'"),
+    ("color=blau", "color: no colour 'blau': give a name like green, or hex like 4c1"),
+    ("theme=grey", "theme: give auto, light, dark, not 'grey'"),
+    ("scale=sqrt", "scale: give linear, log, not 'sqrt'"),
+    ("days=401&by=day", "by=day: a chart has at most 400 days: give a longer unit, or fewer days"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("path", "query", "says"),
     [
-        *BAD_OPTIONS,
-        (
-            {"by": "hour", "days": "32"},
-            "days: with by=hour give a whole number from 1 to 31, not '32'",
-        ),
-        ({"by": "year"}, "by: give hour, day, week, month, not 'year'"),
+        *((path, *row) for row in OF_A_HISTORY for path in (JSON, CHART)),
+        *((CHART, *row) for row in OF_A_CHART),
     ],
 )
-def test_a_malformed_option_is_refused_with_the_fix(
-    world: World, query: dict[str, str | list[str]], says: str
+def test_a_malformed_option_is_refused_or_drawn_with_the_fix(
+    world: World, path: str, query: str, says: str
 ) -> None:
-    answer = world.get(JSON, id="a/b", **query)
-    assert answer.status == 400
-    assert answer.body == {"error": {"code": "bad_request", "message": says}}
-
-
-@pytest.mark.parametrize(
-    ("query", "says"),
-    [
-        BAD_OPTIONS[0],
-        ({"width": "199"}, "width: give a whole number from 200 to 1200, not '199'"),
-        ({"width": "1201"}, "width: give a whole number from 200 to 1200, not '1201'"),
-        ({"height": "79"}, "height: give a whole number from 80 to 400, not '79'"),
-        ({"height": "401"}, "height: give a whole number from 80 to 400, not '401'"),
-        (
-            {"color": "<blau>"},
-            "color: no colour '<blau>': give a name like green, or hex like 4c1",
-        ),
-        ({"theme": "grey"}, "theme: give auto, light, dark, not 'grey'"),
-        ({"scale": "sqrt"}, "scale: give linear, log, not 'sqrt'"),
-        (
-            {"days": "401", "by": "day"},
-            "by=day: a chart has at most 400 days: give a longer unit, or fewer days",
-        ),
-        ({"id": ""}, "the id is empty: give one like owner/name"),
-        ({"id": ["a", "b"]}, "id: give one, not 2"),
-    ],
-)
-def test_a_chart_shows_the_error_in_its_query(
-    world: World, query: dict[str, str | list[str]], says: str
-) -> None:
-    assert world.title(**({"id": "a/b"} | query)) == says
-
-
-def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> None:
-    fill(world.table)
-    world.set(ids=("owner/*",))
-    answer = world.get(JSON, id="a/b")
-    assert answer.refusal == (403, "not_counted")
-    assert world.title(id="a/b") == answer.says
-    assert world.get(JSON, id="owner/name").status == 200
+    answer = world.ask("GET", f"{path}?id=a/b&{query}")
+    if path == JSON:
+        assert (answer.refusal, answer.says) == ((400, "bad_request"), says)
+    else:
+        assert drawn(answer).findtext(f"{SVG}title") == says
 
 
 def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
@@ -190,8 +156,7 @@ def test_an_error_has_the_size_of_the_chart_unless_that_is_the_error(world: Worl
 
 def test_a_long_history_has_pages_that_next_leads_through(world: World) -> None:
     """Of the 402 days from the first one on, a page has 400."""
-    put_day(world.table, "2025-10-16", 5)
-    fill(world.table)
+    fill(world.table, **{"2025-10-16": 5})
     page = world.history(**{"from": "first", "by": "day"})
     assert (page["since"], page["views"][0]["views"]) == ("2025-10-16", 5)
     assert (page["days"], page["total"], page["next"]) == (400, 5, "2026-11-20")

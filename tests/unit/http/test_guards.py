@@ -22,7 +22,7 @@ from simulation.resources import GivenResources
 from simulation.storage import MemoryTable
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
-from vumi.server.client_limits import ClientLimits, Rate
+from vumi.server.clients import ClientLimits, Rate
 
 HOST = "views.example.com"
 CLIENT = "192.0.2.1"

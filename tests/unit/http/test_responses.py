@@ -7,8 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import PIXEL
+from chalicelib.badges.options import PIXEL, Badge
 from chalicelib.badges.responses import badge_json, badge_svg
 from chalicelib.http import responses
 from chalicelib.http.messages import Response

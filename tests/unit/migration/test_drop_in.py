@@ -19,7 +19,6 @@ from tests.unit.http_requests import Answer, Api
 
 @pytest.fixture
 def api(api: Api) -> Api:
-    """Answer the URLs of all counters."""
     api.set(drop_in=COUNTERS)
     return api
 
@@ -130,67 +129,66 @@ def test_the_json_badge_of_dwyl_is_one_for_shields(api: Api) -> None:
     assert (error.status, error.body["isError"]) == (200, True)
 
 
-HITS = "label=hits&color=brightgreen"
-SQUARE = "logo=github&style=flat-square&show=today-total"
-SEEYOUFARM = (
-    "/api/count/incr/badge.svg?url=a.example&count_bg=%23090&title_bg=%23555"
-    "&icon=github.svg&icon_color=%2309f&title=views&edge_flat=true"
-)
+TRANSLATED = """
+/ghpvc/?username=a&label=PROFILE+VIEWS&color=dc143c&style=for-the-badge&base=440
+label=PROFILE+VIEWS&color=dc143c&style=for-the-badge&base=440&format=comma
+
+/a.example/b.svg?view=today-total&extraCount=1000&labelColor=555&logo=github
+label=hits&color=brightgreen&show=today-total&base=1000&labelColor=555&logo=github&format=comma
+
+/badge?page_id=a&left_text=Hello%20Visitors&left_color=red&right_color=%230f0&format=true
+label=Hello+Visitors&labelColor=red&color=%230f0&format=short
+
+/api/count/incr/badge.svg?url=a&count_bg=%23090&icon=github.svg&title=views
+label=views&color=%23090&logo=github&show=today-total
+
+/api/count/incr/badge.svg?url=a&icon_color=%2309f&title_bg=%23555&edge_flat=true
+label=hits&color=79c83d&labelColor=%23555&logoColor=%2309f&style=flat-square&show=today-total
+
+/api/hit?url=a.example&label=Visitors&icon=github&color=%23198754&message=&style=flat
+label=Visitors&logo=github&color=%23198754&style=flat&show=today-total
+
+/api/hit?url=a.example&tz=-5
+label=&color=brightgreen&show=today-total&tz=-5
+
+/get/@a?theme=rule34&padding=9&num=0
+label=
+"""
+IGNORED = """
+/ghpvc/?username=a&color=no-color&style=pixels&base=-5&abbreviated=false&utm=1
+label=Profile+views&format=comma
+
+/ghpvc/?username=a&color=red&color=blue
+color=red
+
+/api/count/incr/badge.svg?url=a.example&count_bg=&title=&icon=&edge_flat=false
+label=hits&color=79c83d
+
+/a.example/b.svg?view=ever
+label=hits
+
+/api/hit?url=a.example&tz=Australia%2FSydney
+show=today-total
+
+/d/w.svg?style=flat&show=unique
+style=flat&label=hits
+"""
+"""A URL of theirs, and the look of the badge here."""
 
 
-@pytest.mark.parametrize(
-    ("url", "look"),
-    [
-        (
-            "/ghpvc/?username=a&label=PROFILE+VIEWS&color=dc143c&style=for-the-badge&base=440",
-            "label=PROFILE+VIEWS&color=dc143c&style=for-the-badge&base=440&format=comma",
-        ),
-        (
-            "/a.example/b.svg?view=today-total&extraCount=1000&labelColor=555&logo=github",
-            f"{HITS}&show=today-total&base=1000&labelColor=555&logo=github&format=comma",
-        ),
-        (
-            "/badge?page_id=a&left_text=Hello%20Visitors&left_color=red&right_color=%230f0&format=true",
-            "label=Hello+Visitors&labelColor=red&color=%230f0&format=short",
-        ),
-        (
-            SEEYOUFARM,
-            f"label=views&color=%23090&labelColor=%23555&logoColor=%2309f&{SQUARE}",
-        ),
-        (
-            "/api/hit?url=a.example&label=Visitors&icon=github&color=%23198754&message=&style=flat",
-            "label=Visitors&logo=github&color=%23198754&style=flat&show=today-total",
-        ),
-        ("/get/@a?theme=rule34&padding=9&num=0", "label="),
-        (
-            "/api/hit?url=a.example&tz=-5",
-            "label=&color=brightgreen&show=today-total&tz=-5",
-        ),
-    ],
-)
+def rows(table: str) -> list[tuple[str, str]]:
+    words = table.split()
+    return [*zip(words[::2], words[1::2], strict=True)]
+
+
+@pytest.mark.parametrize(("url", "look"), rows(TRANSLATED))
 def test_their_options_become_ours(url: str, look: str) -> None:
     ours = translated(url)
     del ours["id"]
     assert ours == dict(parse_qsl(look, keep_blank_values=True))
 
 
-@pytest.mark.parametrize(
-    ("url", "look"),
-    [
-        (
-            "/ghpvc/?username=a&color=no-color&style=pixels&base=-5&abbreviated=false&utm=1",
-            "label=Profile+views&format=comma",
-        ),
-        ("/ghpvc/?username=a&color=red&color=blue", "color=red"),
-        (
-            "/api/count/incr/badge.svg?url=a.example&count_bg=&title=&icon=&edge_flat=false",
-            "label=hits&color=79c83d",
-        ),
-        ("/a.example/b.svg?view=ever", "label=hits"),
-        ("/api/hit?url=a.example&tz=Australia%2FSydney", "show=today-total"),
-        ("/d/w.svg?style=flat&show=unique", "style=flat&label=hits"),
-    ],
-)
+@pytest.mark.parametrize(("url", "look"), rows(IGNORED))
 def test_what_is_wrong_or_unknown_here_is_ignored(api: Api, url: str, look: str) -> None:
     assert translated(url).items() >= dict(parse_qsl(look)).items()
     assert translated(url).keys().isdisjoint({"base", "tz"})

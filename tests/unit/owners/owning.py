@@ -24,7 +24,6 @@ LOST = UnavailableError("no answer")
 
 
 def claim(table: Table, badge_id: str = BADGE, base: int = 0, now: float = NOON) -> str:
-    """Claim a badge, and return its secret."""
     return claiming.claim(table, badge_id, base, now)
 
 
@@ -38,7 +37,6 @@ def change(table: Table, owned: OwnedBadge, now: float = NOON, **wanted: Any) ->
 
 
 def rename(table: Table, owned: OwnedBadge, *names: str) -> OwnedBadge:
-    """Rename a badge some times, and return it."""
     for name in names:
         change(table, owned, name=name)
     return again(table, owned)
@@ -54,19 +52,16 @@ def again(table: Table, owned: OwnedBadge) -> OwnedBadge:
 
 
 def visit(table: Table, now: float = NOON, badge_id: str = BADGE, times: int = 1) -> None:
-    """Take views that are stored immediately."""
     for _ in range(times):
         view = badge_count.read(table, badge_id).view(WINDOWS, now)
         assert store(table, view, now=now) == {}
 
 
 def owner(table: Table, badge_id: str = BADGE) -> Item:
-    """Return the item `OWNER` of a badge, or an empty one."""
     return table.get(keys.owner(badge_id)) or {}
 
 
 def items(table: Table, badge_id: str = BADGE) -> list[Item]:
-    """Return all that is stored of an id."""
     return table.query(keys.partition(badge_id), limit=1000)
 
 

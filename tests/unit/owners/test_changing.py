@@ -30,22 +30,7 @@ from simulation.views import (
     shown,
     summary,
 )
-from tests.unit.owners.owning import (
-    AHEAD,
-    LATER,
-    OWN_DIGEST,
-    again,
-    change,
-    claim,
-    claimed,
-    delete,
-    deleted_meanwhile,
-    items,
-    put_day,
-    rename,
-    renamed_meanwhile,
-    visit,
-)
+from tests.unit.owners import owning
 
 CHANGES = [
     {"base": 5},
@@ -62,22 +47,24 @@ def test_nothing_of_a_badge_that_was_deleted_meanwhile_is_changed(
     table: Table, wanted: dict[str, Any], *, is_claimed: bool
 ) -> None:
     """The same holds for one that another owner has claimed since then."""
-    owned = claimed(table)
-    visit(table, times=2)
+    owned = owning.claimed(table)
+    owning.visit(table, times=2)
     expected = WrongSecretError if is_claimed else NotClaimedError
     says = "octocat has another owner now" if is_claimed else "octocat was deleted"
     with pytest.raises(expected, match=f"^{says}$"):
-        change(deleted_meanwhile(table, owned, is_claimed=is_claimed), owned, **wanted)
+        owning.change(
+            owning.deleted_meanwhile(table, owned, is_claimed=is_claimed), owned, **wanted
+        )
     assert shown(table) == 3 * is_claimed
     assert not badge_count.read(table, BADGE).summary.frozen
     assert summary(table, "mona") == {}
 
 
 def test_a_change_of_an_owner_who_is_replaced_meanwhile_changes_nothing(table: Table) -> None:
-    owned = claimed(table)
-    grant = once(lambda: claiming.grant(table, BADGE, NOON, OWN_DIGEST))
+    owned = owning.claimed(table)
+    grant = once(lambda: claiming.grant(table, BADGE, NOON, owning.OWN_DIGEST))
     with pytest.raises(WrongSecretError):
-        change(FaultyTable(table, before_write=grant), owned, base=7)
+        owning.change(FaultyTable(table, before_write=grant), owned, base=7)
     assert shown(table) == 0
 
 
@@ -85,16 +72,16 @@ def test_a_change_of_an_owner_who_is_replaced_meanwhile_changes_nothing(table: T
 
 
 def test_a_reset_sets_watermark_and_reset_to_5_seconds_after_the_clock(table: Table) -> None:
-    owned = claimed(table, base=10)
+    owned = owning.claimed(table, base=10)
     today: Value = {"day": "2026-03-14", "h11": 4}
     numbers: dict[str, Any] = {"count": 4, "base": 10, "watermark": AT_NOON, "hot": int(NOON) + 9}
     put_summary(table, today=today, version=7, created=9, **numbers)
-    change(table, owned, reset=True)
+    owning.change(table, owned, reset=True)
     assert summary(table) == {
         "base": 0,
         "count": 0,
-        "watermark": AT_NOON + AHEAD,
-        "reset": AT_NOON + AHEAD,
+        "watermark": AT_NOON + owning.AHEAD,
+        "reset": AT_NOON + owning.AHEAD,
         "version": 8,
         "created": 9,
     }
@@ -104,17 +91,17 @@ def end_life(table: Table, what: str, name: str = BADGE, first: str = BADGE) -> 
     """End the life of a name: of a badge that is reset or deleted, or of a new name."""
     owned = finding.look_up(table, first)
     if what == "delete":
-        delete(table, owned)
+        owning.delete(table, owned)
     else:
-        change(table, owned, **({"reset": True} if what == "reset" else {"name": name}))
+        owning.change(table, owned, **({"reset": True} if what == "reset" else {"name": name}))
 
 
 @pytest.mark.parametrize(
     ("watermark", "reset"),
     [
-        (AHEAD - 1_001, AHEAD),
-        (AHEAD - 1_000, AHEAD),
-        (AHEAD - 999, AHEAD + 1),
+        (owning.AHEAD - 1_001, owning.AHEAD),
+        (owning.AHEAD - 1_000, owning.AHEAD),
+        (owning.AHEAD - 999, owning.AHEAD + 1),
         (10**9, 10**9 + 1_000),
     ],
 )
@@ -123,7 +110,7 @@ def test_a_life_ends_a_second_after_the_watermark_at_least(
     table: Table, watermark: int, reset: int, what: str
 ) -> None:
     """All times are in milliseconds after noon, where the clock is: so two ends of lives differ."""
-    claim(table)
+    owning.claim(table)
     name = "mona" if what == "rename" else BADGE
     put_summary(table, name, watermark=AT_NOON + watermark, version=1)
     end_life(table, what, name)
@@ -138,7 +125,7 @@ def test_a_life_ends_after_the_newest_view_of_every_name(
 ) -> None:
     """A clock that was two hours ahead took the view under a name of the badge."""
     newest = AT_NOON + 2 * HOUR * 1000
-    rename(table, claimed(table), "mona")
+    owning.rename(table, owning.claimed(table), "mona")
     put_views(table, AT_NOON, newest, badge_id=name)
     end_life(table, what)
     assert read(table, name if what == "delete" else BADGE).reset > newest
@@ -156,47 +143,47 @@ def test_a_rename_begins_a_life_after_the_newest_view_of_the_new_name(table: Tab
         if len(queries) == 2:
             put_views(table, newest, badge_id="mona")
 
-    change(FaultyTable(table, before_read=take), claimed(table), name="mona")
+    owning.change(FaultyTable(table, before_read=take), owning.claimed(table), name="mona")
     assert read(table, "mona").reset > newest
 
 
 def test_a_reset_deletes_the_earlier_days(table: Table) -> None:
     """250 days are more than two transactions of 100; the days of the new life stay."""
-    owned, noon = claimed(table), datetime.fromtimestamp(NOON, UTC)
+    owned, noon = owning.claimed(table), datetime.fromtimestamp(NOON, UTC)
     for ago in range(250):
-        put_day(table, f"{noon - timedelta(days=ago):%Y-%m-%d}", views=9, h12=9)
-    change(table, owned, reset=True)
+        owning.put_day(table, f"{noon - timedelta(days=ago):%Y-%m-%d}", views=9, h12=9)
+    owning.change(table, owned, reset=True)
     assert days(table) == {}
-    assert again(table, owned).is_claimed
+    assert owning.again(table, owned).is_claimed
 
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["before it is read", "after it is read"])
 def test_a_reset_deletes_no_day_of_the_new_life(table: Table, *, is_read: bool) -> None:
     """A fold puts the day again, or somebody resets again while the days are deleted."""
-    owned, new = claimed(table), {"views": 9, "reset": AT_NOON + AHEAD}
+    owned, new = owning.claimed(table), {"views": 9, "reset": AT_NOON + owning.AHEAD}
     if is_read:
-        put_day(table, "2026-03-14", views=9)
+        owning.put_day(table, "2026-03-14", views=9)
 
     def new_life(writes: Sequence[Write]) -> None:
         if isinstance(writes[0], Delete) if is_read else writes[0].key == keys.summary(BADGE):
-            put_day(table, "2026-03-14", **new)
+            owning.put_day(table, "2026-03-14", **new)
 
     step: dict[str, Any] = {"before_write" if is_read else "after_write": new_life}
-    change(FaultyTable(table, **step), owned, reset=True)
+    owning.change(FaultyTable(table, **step), owned, reset=True)
     assert days(table) == {"2026-03-14": new}
-    change(table, owned, reset=True)
+    owning.change(table, owned, reset=True)
     assert days(table) == {}
 
 
 def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
     """No reader sees the days of an earlier life, and the next reset deletes them."""
-    owned = claimed(table)
-    put_day(table, "2026-03-13", views=9)
+    owned = owning.claimed(table)
+    owning.put_day(table, "2026-03-13", views=9)
     broken = FaultyTable(table, before_write=raising(None, UnavailableError("throttled")))
-    change(broken, owned, reset=True)
+    owning.change(broken, owned, reset=True)
     assert len(broken.written) == 2
     assert list(days(table)) == ["2026-03-13"]
-    change(table, owned, reset=True)
+    owning.change(table, owned, reset=True)
     assert days(table) == {}
 
 
@@ -205,18 +192,18 @@ def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
 
 def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
     """It has views, an owner without views, a base, or is the name of another badge."""
-    owned = claimed(table)
-    visit(table, badge_id="viewed")
-    claimed(table, "owned")
+    owned = owning.claimed(table)
+    owning.visit(table, badge_id="viewed")
+    owning.claimed(table, "owned")
     put_summary(table, "imported", base=5)
-    rename(table, claimed(table, "other"), "alias")
-    visit(table, times=2)
-    before = items(table)
+    owning.rename(table, owning.claimed(table, "other"), "alias")
+    owning.visit(table, times=2)
+    before = owning.items(table)
     for name in ("viewed", "owned", "imported", "other", "alias"):
         said = f"^{name} has an owner, views, a base or GitHub's numbers: "
         with pytest.raises(TakenError, match=said):
-            change(table, owned, name=name, reset=True, base=9)
-        assert items(table) == before
+            owning.change(table, owned, name=name, reset=True, base=9)
+        assert owning.items(table) == before
         assert badge_count.read(table, name).summary.badge_id != BADGE
 
 
@@ -224,8 +211,8 @@ def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
     ("take", "shows"),
     [
         (lambda table: put_summary(table, "mona", count=1, version=9), 1),
-        (lambda table: claim(table, "mona"), 0),
-        (lambda table: claiming.grant(table, "mona", NOON, OWN_DIGEST), 0),
+        (lambda table: owning.claim(table, "mona"), 0),
+        (lambda table: claiming.grant(table, "mona", NOON, owning.OWN_DIGEST), 0),
     ],
     ids=["viewed", "claimed", "granted"],
 )
@@ -233,41 +220,41 @@ def test_a_name_that_is_taken_meanwhile_is_not_given(
     table: Table, take: Callable[[Table], object], shows: int
 ) -> None:
     """A grant of an id that had an owner writes no summary."""
-    owned = claimed(table)
-    claim(table, "mona")
+    owned = owning.claimed(table)
+    owning.claim(table, "mona")
     claiming.release(table, "mona")
     raced = FaultyTable(table, before_write=once(lambda: take(table)))
     with pytest.raises(TakenError, match="mona has an owner, views, a base or GitHub's numbers"):
-        change(raced, owned, name="mona")
-    assert again(table, owned).names == (BADGE,)
+        owning.change(raced, owned, name="mona")
+    assert owning.again(table, owned).names == (BADGE,)
     assert badge_count.read(table, "mona").summary.badge_id == "mona"
     assert [shown(table, name) for name in (BADGE, "mona")] == [0, shows]
 
 
 def test_a_badge_has_20_names_and_can_always_go_back_to_each(table: Table) -> None:
     names = [f"name-{place}" for place in range(1, MAX_NAMES)]
-    owned = rename(table, claimed(table), *names)
+    owned = owning.rename(table, owning.claimed(table), *names)
     assert len(owned.names) == MAX_NAMES == 20
     refusal = "^a badge can have 20 names, with its earlier names; use one of those$"
     with pytest.raises(TakenError, match=refusal):
-        change(table, owned, name="one too many")
+        owning.change(table, owned, name="one too many")
     assert summary(table, "one too many") == {}
-    owned = rename(table, owned, names[0], BADGE, names[5])
+    owned = owning.rename(table, owned, names[0], BADGE, names[5])
     assert set(owned.names) == {BADGE, *names}
     with pytest.raises(TakenError, match=refusal):
-        change(table, owned, name="one too many")
-    delete(table, owned)
+        owning.change(table, owned, name="one too many")
+    owning.delete(table, owned)
     for name in (BADGE, *names):
         assert "alias" not in summary(table, name)
 
 
 def test_a_name_of_a_deleted_badge_can_be_given_to_another(table: Table) -> None:
-    delete(table, rename(table, claimed(table), "mona"))
-    secret = claim(table, "hubot")
-    other = rename(table, finding.authenticate(table, "hubot", secret), "mona", BADGE)
+    owning.delete(table, owning.rename(table, owning.claimed(table), "mona"))
+    secret = owning.claim(table, "hubot")
+    other = owning.rename(table, finding.authenticate(table, "hubot", secret), "mona", BADGE)
     assert "deleted" not in summary(table, "mona")
     assert finding.authenticate(table, "mona", secret).names == other.names
-    visit(table, LATER, BADGE)
+    owning.visit(table, owning.LATER, BADGE)
     assert [shown(table, name) for name in ("hubot", "mona", BADGE)] == [1, 1, 1]
 
 
@@ -278,7 +265,7 @@ def test_of_two_renames_no_name_is_lost(table: Table, first: tuple[str, ...], st
 
     Otherwise the badge would not know of the other name, which would outlive it.
     """
-    owned = rename(table, claimed(table), *first)
-    change(renamed_meanwhile(table, owned, step), owned, name="late")
-    assert again(table, owned).names == (BADGE, *first, "mona", "late")
+    owned = owning.rename(table, owning.claimed(table), *first)
+    owning.change(owning.renamed_meanwhile(table, owned, step), owned, name="late")
+    assert owning.again(table, owned).names == (BADGE, *first, "mona", "late")
     assert shown(table, "late") == 0

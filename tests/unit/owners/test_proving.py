@@ -14,8 +14,7 @@ from chalicelib.http.tokens import digest, new_token
 from chalicelib.outgoing.fetching import BusyError, FetchError
 from chalicelib.owners import claiming, finding, proving
 from chalicelib.owners.finding import TakenError, WrongSecretError
-from chalicelib.owners.places import Place
-from chalicelib.owners.proving import NotProvenError, Proof, ProofSearch, TooSoonError
+from chalicelib.owners.proving import NotProvenError, Place, Proof, ProofSearch, TooSoonError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
@@ -100,11 +99,7 @@ def test_a_proof_that_is_found_gives_the_secret(world: World) -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    [
-        ["", "  {}\t", "other"],
-        ["vu-mi-" + "0" * 64, "{}\r"],
-        ["\udcff\udcfe", "{}"],
-    ],
+    [["", "  {}\t", "other"], ["vu-mi-" + "0" * 64, "{}\r"], ["\udcff\udcfe", "{}"]],
 )
 def test_the_challenge_is_a_line_of_the_file(world: World, lines: list[str]) -> None:
     world.host.lines = [line.format(proof().challenge) for line in lines]
@@ -340,7 +335,6 @@ def test_a_badge_that_nobody_owns_is_taken_by_any_name(renamed: World) -> None:
 
 
 def overtake(world: World, act: Callable[[World], object]) -> None:
-    """Let something happen before the next write of an owner."""
     table = world.table
     step = once(lambda: act(World(table, world.host, world.clock)))
     world.table = FaultyTable(

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Day, Hour, read
 from chalicelib.history import history
-from chalicelib.history.buckets import Interval, Span
+from chalicelib.history.history import Interval, Span
 from chalicelib.owners import changing, finding, removing
 from chalicelib.owners.changing import BadgeChange
 from chalicelib.owners.finding import NotClaimedError, NotFoldedError, OwnedBadge

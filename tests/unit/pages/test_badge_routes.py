@@ -14,23 +14,21 @@ from chalicelib.counting.badge_count import AHEAD_MILLISECONDS
 from chalicelib.counting.view import View
 from chalicelib.resources import Room
 from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
 from simulation.logs import logged_events
 from simulation.resources import Places
 from simulation.storage import raising
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
+from tests.unit.history.stored_days import put_days
 from tests.unit.http_requests import Answer, Api
-from vumi.server.client_limits import Rate
+from vumi.server.clients import Rate
 
 JSON, OLD, SVG = "/api/v1/views", "/v1/api/views", "/api/v1/views.svg"
 CLIENT = "192.0.2.1"
 
 
 def fail(api: Api) -> None:
-    """Let no read of the table succeed from now on."""
-
     def step(_: str) -> None:
         raise UnavailableError("no answer")
 
@@ -159,26 +157,6 @@ def test_a_view_of_a_known_id_is_never_refused(api: Api, known: Callable[[Table]
 # ---- what a badge shows
 
 
-@pytest.mark.parametrize("path", [JSON, OLD, SVG])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_id_that_the_operator_does_not_count_has_a_badge_that_says_so(
-    api: Api, path: str, method: str
-) -> None:
-    """Its count is not read, so a badge that was counted before shows nothing either."""
-    api.set(ids=("owner/*",))
-    api.table.before_read = raising(AssertionError())
-    said = "this id is not counted here: the operator must add it to IDS"
-    assert said in ask(api, method=method, path=path).text
-    assert api.views == []
-
-
-@pytest.mark.parametrize("path", [JSON, OLD, SVG])
-def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(api: Api, path: str) -> None:
-    said = "unknown option 'colour': did you mean color"
-    assert said in ask(api, "&colour=red", path=path).text
-    assert api.views == []
-
-
 @pytest.mark.parametrize(
     ("query", "label", "message"),
     [
@@ -223,10 +201,8 @@ def test_a_pixel_counts_and_its_error_is_drawn(api: Api) -> None:
 
 def put_period(table: Table) -> None:
     """Put views of yesterday and today, and a base."""
-    yesterday: Item = {"PK": f"USER#{BADGE}", "SK": "DAY#2026-03-13", "views": 3, "h23": 3}
-    table.put_all([yesterday])
-    today: dict[str, Value] = {"day": "2026-03-14", "h01": 4}
-    put_summary(table, count=7, base=1_000, today=today, watermark=AT_NOON - 1_000)
+    days = {"2026-03-13": {"h23": 3}, "2026-03-14": {"h01": 4}}
+    put_days(table, days, base=1_000, watermark=AT_NOON - 1_000)
     put_views(table, AT_NOON - 500)
 
 

@@ -33,7 +33,6 @@ DOCUMENTED = json.loads(Path(__file__).with_name("github_traffic.json").read_tex
 
 @pytest.fixture
 def api(api: Api) -> Api:
-    """Give a badge an owner, at noon of 2026-03-14."""
     claim = {"id": BADGE, "digest": digest(SECRET)}
     assert api.ask("POST", "/api/v1/badges", claim).status == 201
     return api
@@ -303,10 +302,7 @@ def test_the_history_has_the_days_of_its_span_by_every_name(api: Api) -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        (
-            "&with=visitors&days=7",
-            "GitHub's unique visitors a day: at most 2. Known days: 1 of 7.",
-        ),
+        ("&with=visitors&days=7", "GitHub's unique visitors a day: at most 2. Known days: 1 of 7."),
         ("&with=visitors&by=week", "with=visitors: give days, not by=week"),
         ("&with=visitors&height=99", "height: with=visitors needs at least 100"),
         ("&with=clones", "with: give visitors, not 'clones'"),

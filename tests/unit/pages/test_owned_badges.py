@@ -58,12 +58,6 @@ def test_pages_have_each_badge_once_in_the_order_of_the_ids(api: Api, owned: int
     assert (found, pages) == (wanted, max(1, -(-owned // PAGE)))
 
 
-def test_an_id_in_the_query_asks_for_one_badge(api: Api) -> None:
-    claim(api, "a/b")
-    assert api.ask("GET", f"{BADGES}?id=a/b", token=MINE).body["names"] == ["a/b"]
-    assert api.ask("GET", f"{BADGES}?id=", token=MINE).status == 400
-
-
 def test_a_secret_is_needed_and_one_without_badges_is_refused(api: Api) -> None:
     claim(api, "a/b")
     assert api.ask("GET", BADGES).status == 401

@@ -1,26 +1,30 @@
-"""The page of a badge: its numbers, its lines and its link preview. It counts nothing."""
+"""The page of a badge, its link preview and its picture; the builder, its logos and the script."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gzip
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
-from chalicelib.counting import keys
+from chalicelib.badges.logos import paths
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request
+from chalicelib.pages import preview, service
 from chalicelib.pages.badge_page import root_url
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import UnavailableError
-from chalicelib.storage.writes import Put
 from simulation.clocks import Clock
-from simulation.storage import raising
+from simulation.resources import GivenResources
 from simulation.views import put_summary, put_views
+from tests.unit.history.stored_days import put_days
 from tests.unit.html_pages import Page
-from tests.unit.http_requests import Answer, Api
+from tests.unit.http_requests import Answer, Api, ask
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z, a Saturday."""
@@ -49,13 +53,8 @@ class World(Api):
 
     def fill(self, days: Mapping[str, int], today: str, live: int = 1, **summary: int) -> None:
         """Put finished days, the views of `today`, and live views at the present time."""
-        for day, views in days.items():
-            pk, sk = keys.day("a/b", day)
-            self.table.write(Put({"PK": pk, "SK": sk, "views": views, "h07": views, "reset": 0}))
-        count = sum(days.values()) + 2
-        put_summary(
-            self.table, "a/b", count=count, today={"day": today, "h09": 2}, version=9, **summary
-        )
+        hours = {day: {"h07": views} for day, views in days.items()}
+        put_days(self.table, {**hours, today: {"h09": 2}}, "a/b", version=9, **summary)
         put_views(self.table, *[int(self.clock() * 1000)] * live, badge_id="a/b")
 
 
@@ -88,22 +87,25 @@ def test_it_shows_the_count_and_the_calendar_periods(world: World) -> None:
     assert page.meta("description") == "1 today, 6 this week, 18 this month, 1,329 this year."
 
 
-def test_a_week_may_begin_in_the_year_before(world: World) -> None:
-    world.clock.now = NEW_YEAR
-    world.fill({"2025-12-28": 50, "2025-12-29": 3}, "2025-12-31")
-    assert numbers(world.page(days="1")) == ["56", "1", "6", "1", "1"]
+YEAR = 365 * 86_400
 
 
-def test_a_year_has_all_its_days_on_its_last_day(world: World) -> None:
-    world.clock.now = NEW_YEAR + 365 * 86_400 - 1
-    world.fill({"2026-01-01": 3, "2025-12-31": 50}, "2026-12-30")
-    assert numbers(world.page(days="1"))[-1] == "6"
-
-
-def test_a_view_of_a_clock_that_is_ahead_keeps_the_first_of_january(world: World) -> None:
-    world.clock.now = NEW_YEAR + 365 * 86_400 - 86_401
-    world.fill({"2026-01-01": 3}, "2026-12-31")
-    assert numbers(world.page(days="1"))[-1] == "6"
+@pytest.mark.parametrize(
+    ("now", "days", "today", "expected"),
+    [
+        (NEW_YEAR, {"2025-12-28": 50, "2025-12-29": 3}, "2025-12-31", ["56", "1", "6", "1", "1"]),
+        (NEW_YEAR + YEAR - 1, {"2026-01-01": 3, "2025-12-31": 50}, "2026-12-30", ["6"]),
+        (NEW_YEAR + YEAR - 86_401, {"2026-01-01": 3}, "2026-12-31", ["6"]),
+    ],
+    ids=["a week of two years", "the last day", "a clock that is ahead"],
+)
+def test_a_year_has_all_its_days(
+    world: World, now: float, days: Mapping[str, int], today: str, expected: list[str]
+) -> None:
+    """A week may begin in the year before, and a view of another clock in the next one."""
+    world.clock.now = now
+    world.fill(days, today)
+    assert numbers(world.page(days="1"))[-len(expected) :] == expected
 
 
 def test_it_counts_nothing_and_changes_nothing(world: World) -> None:
@@ -160,32 +162,27 @@ def test_wrong_days_are_refused(world: World, days: str) -> None:
 # ---- strangers' texts
 
 
-def check_id(page: Page, badge_id: str, plain: Page) -> None:
-    """Check that an id is nothing but text, in every place."""
-    assert page.structure == plain.structure
-    assert "".join(page.texts["bdi"]) == badge_id
-    assert "".join(page.texts["title"]) == f"{badge_id}: 0 views"
-    assert page.meta("og:title") == page.meta("twitter:title") == f"{badge_id}: 0 views"
+def test_a_hostile_id_is_only_text(world: World) -> None:
+    page = world.page(HOSTILE)
+    assert page.structure == world.page("plain").structure
+    assert "".join(page.texts["bdi"]) == HOSTILE
+    assert "".join(page.texts["title"]) == f"{HOSTILE}: 0 views"
+    assert page.meta("og:title") == page.meta("twitter:title") == f"{HOSTILE}: 0 views"
     for url in (page.meta("og:url"), page.meta("og:image"), page.values("src")[0]):
-        assert parse_qs(urlsplit(url).query, strict_parsing=True)["id"] == [badge_id]
-    encoded = quote(badge_id, safe="")
-    root = f"http://{HOST}/"
+        assert parse_qs(urlsplit(url).query, strict_parsing=True)["id"] == [HOSTILE]
+    encoded, root = quote(HOSTILE, safe=""), f"http://{HOST}/"
     image = f'<img src="{root}api/v1/views.svg?id={encoded}" alt="views">'
     chart = (
         f'<a href="{root}s?id={encoded}"><picture><source media="(prefers-color-scheme: dark)"'
         f' srcset="{root}api/v1/views/history.svg?id={encoded}&amp;theme=dark">'
         f'<img src="{root}api/v1/views/history.svg?id={encoded}&amp;theme=light"'
-        f' alt="{escape(f"Views of {badge_id} by day")}"></picture></a>'
+        f' alt="{escape(f"Views of {HOSTILE} by day")}"></picture></a>'
     )
     assert page.lines == [
         f"[![views]({root}api/v1/views.svg?id={encoded})]({root}s?id={encoded})",
         f'<a href="{root}s?id={encoded}">{image}</a>',
         chart,
     ]
-
-
-def test_a_hostile_id_is_only_text(world: World) -> None:
-    check_id(world.page(HOSTILE), HOSTILE, world.page("plain"))
 
 
 def test_it_links_to_this_server_only(world: World) -> None:
@@ -241,27 +238,12 @@ def test_the_lines_name_the_public_url(world: World, host: str, public_url: str,
     assert page.lines[0].startswith(f"[![views]({root}api/v1/views.svg?id=a%2Fb)](")
 
 
-# ---- errors
-
-
-@pytest.mark.parametrize("route", ["/s", "/s.png"])
-def test_errors_have_the_usual_form(world: World, route: str) -> None:
-    assert world.show("", route).says == "the id is empty: give one like owner/name"
-    assert world.show("a\nb", route).refusal == (400, "bad_request")
-    world.set(ids=("owner/*",))
-    assert world.show("a/b", route).refusal == (403, "not_counted")
-    assert world.show("owner/name", route).status == 200
-
-    world.table.before_read = raising(UnavailableError("throttled"))
-    assert world.show("owner/name", route).refusal == (503, "unavailable")
-
-
 # ---- the URL of this server as visitors know it
 
 
-def root_of(public_url: str = "", **headers: str) -> str:
+def root_of(**headers: str) -> str:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return root_url(Request("GET", "/s", headers=named), Settings(public_url=public_url))
+    return root_url(Request("GET", "/s", headers=named), Settings())
 
 
 @pytest.mark.parametrize(
@@ -286,5 +268,117 @@ def test_a_request_without_a_host_is_for_this_machine() -> None:
     assert root_of() == "http://localhost/"
 
 
-def test_the_operators_url_comes_first() -> None:
-    assert root_of("https://a.example/", host="b.example") == "https://a.example/"
+# ---- the picture of the page
+
+NO_DAYS = [0] * preview.DAYS
+PEAK = [0] * 14 + [80] + [0] * 15
+FULL = {preview.LEVELS - 1, preview.OVER_AREA + preview.LEVELS - 1}
+
+
+def draw(days: Sequence[int]) -> list[bytes]:
+    """Return the rows of a picture: its pixels, each an index of a palette, without a filter.
+
+    Source: W3C, "Portable Network Graphics (PNG) Specification (Third Edition)".
+    """
+    document = preview.draw(days)
+    assert document[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks = dict(chunks_of(document[8:]))
+    assert list(chunks) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+    assert struct.unpack(">IIBBBBB", chunks[b"IHDR"]) == (1200, 630, 8, 3, 0, 0, 0)
+    assert len(chunks[b"PLTE"]) == 2 * preview.LEVELS * len("rgb")
+    lines = zlib.decompress(chunks[b"IDAT"])
+    assert (len(lines), set(lines[::1201])) == (630 * 1201, {0})
+    return [lines[at + 1 : at + 1201] for at in range(0, len(lines), 1201)]
+
+
+def chunks_of(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the kind and the content of each chunk, whose checksum is right."""
+    while rest:
+        end = 8 + struct.unpack(">I", rest[:4])[0]
+        assert struct.unpack(">I", rest[end : end + 4]) == (zlib.crc32(rest[4:end]),)
+        yield rest[4:8], rest[8:end]
+        rest = rest[end + 4 :]
+
+
+def line(rows: list[bytes], x: int) -> list[int]:
+    return [y for y, row in enumerate(rows) if row[x] in FULL]
+
+
+def column_of(day: int) -> int:
+    return preview.LEFT + (preview.RIGHT - preview.LEFT) * day // (preview.DAYS - 1)
+
+
+def test_the_line_goes_from_day_to_day_and_is_as_high_as_its_views() -> None:
+    rows = draw([0, 40, 80, *[20] * 27])
+    for day, share in ((0, 0), (1, 0.5), (2, 1), (20, 0.25)):
+        y = preview.GROUND - (preview.GROUND - preview.TOP) * share
+        assert any(abs(covered - y) <= 2 for covered in line(rows, column_of(day)))
+
+
+def test_a_month_without_views_is_a_flat_line() -> None:
+    rows = draw(NO_DAYS)
+    columns = range(preview.LEFT, preview.RIGHT)
+    assert {tuple(line(rows, x)) for x in columns} == {
+        tuple(range(preview.GROUND - preview.RADIUS, preview.GROUND + preview.RADIUS))
+    }
+
+
+def test_nothing_is_in_the_margin_and_the_line_overshoots_no_day() -> None:
+    rows = draw(PEAK)
+    edge = preview.RADIUS + 1
+    margin = [*rows[: preview.TOP - edge], *rows[preview.GROUND + edge :]]
+    sides = [row[: preview.LEFT - edge] + row[preview.RIGHT + edge :] for row in rows]
+    assert not any(map(any, margin + sides))
+    assert any(rows[preview.TOP])
+
+
+def test_steep_edges_are_smooth_over_the_background_and_the_area() -> None:
+    shades = {shade for row in draw(PEAK) for shade in row}
+    assert len(shades & set(range(preview.LEVELS))) > preview.LEVELS // 2
+    assert len(shades & set(range(preview.OVER_AREA, 2 * preview.LEVELS))) > preview.LEVELS // 2
+
+
+# ---- the builder, its logos, and the script of web pages
+
+
+def test_the_script_of_the_builder_is_small() -> None:
+    (inside,) = re.findall("<script>(.*?)</script>", service.text(has_events=True), re.DOTALL)
+    assert len(gzip.compress(inside.encode())) <= 10 * 1_024
+
+
+def test_every_picture_is_drawn_and_countdowns_are_there_only_with_events() -> None:
+    for has_events in (True, False):
+        text = service.text(has_events=has_events)
+        assert "example:" not in text
+        assert ('for="event"' in text) is has_events
+
+
+def test_the_logos_are_those_that_a_badge_draws() -> None:
+    answer = ask(GivenResources(), "GET", "/logos.json")
+    assert answer.body == paths()
+    assert all(re.fullmatch(r"[Mm][-\w., ]+", path) for path in answer.body.values())
+    assert answer.headers["Cache-Control"] == "public, max-age=86400"
+
+
+# ---- the script of web pages, which `tests/browser` runs
+
+
+def get(**headers: str) -> Answer:
+    return ask(GivenResources(), "GET", "/count.js?v=1", **headers)
+
+
+def test_the_script_is_small_and_cached_for_an_hour() -> None:
+    answer = get()
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/javascript;charset=utf-8"
+    assert answer.headers["Cache-Control"] == "public, max-age=3600"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert len(gzip.compress(answer.response.body)) <= 2_048
+    assert "\n// " not in answer.text
+
+
+def test_a_browser_that_has_the_script_gets_no_body() -> None:
+    tag = get().headers["ETag"]
+    again = get(if_none_match=f'"other", {tag}')
+    assert (again.status, again.text, again.headers["ETag"]) == (304, "", tag)
+    assert get(if_none_match='W/"other"').status == 200

@@ -15,7 +15,7 @@ from simulation.resources import Places
 from simulation.storage import FakeQueue, raising
 from simulation.views import AT_NOON, put_summary, put_views, shown
 from tests.unit.http_requests import Answer, Api
-from vumi.server.client_limits import Rate
+from vumi.server.clients import Rate
 
 PAGE, SITE = "me.example/post/", "me.example"
 BOTH = f"?id={PAGE}&id={SITE}"
@@ -122,12 +122,7 @@ def fill(api: Api) -> None:
     api.resources.room = lambda: Room.VIEWS
 
 
-def list_ids(api: Api) -> None:
-    api.set(ids=("me.example", "me.example/a"))
-
-
 def lose(api: Api) -> None:
-    """Let neither the queue nor the table take a view."""
     api.queue.failure = FAILURE
     api.table.before_put = raising(FAILURE)
 
@@ -142,7 +137,6 @@ def change_nothing(_: Api) -> None:
         (limit_badges, f"?id={SITE}&id=a&id=b", (403, "no_new_badges")),
         (limit_new_ids, f"?id={SITE}&id=a&id=b", (429, "too_many_requests")),
         (fill, f"?id={SITE}&id=a", (507, "no_room")),
-        (list_ids, f"?id={SITE}&id=me.example/b", (403, "not_counted")),
         (lose, f"?id={SITE}", (503, "unavailable")),
         (change_nothing, f"?id={SITE}&id=a&id=a", (400, "bad_request")),
         (change_nothing, f"?id={SITE}&id=", (400, "bad_request")),

@@ -14,8 +14,7 @@ from chalicelib.settings import Settings, SettingsError
 from simulation.logs import logged_events
 from vumi.cli.serve import address
 from vumi.metrics.access import MetricsAccess
-from vumi.server.client_limits import Rate
-from vumi.server.proxies import TrustedProxies
+from vumi.server.clients import Rate, TrustedProxies
 from vumi.settings import FORMS, MASK, GivenSettings, StandaloneSettings, known_settings
 
 

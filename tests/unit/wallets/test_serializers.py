@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.badges.badge import Badge
-from chalicelib.badges.options import Look
+from chalicelib.badges.options import Badge, Look
 from chalicelib.wallets import serializers
 from chalicelib.wallets.serializers import parse_amount as parse
 from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting, Wallet

@@ -22,7 +22,7 @@ from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
-    from chalicelib.counting.windows import Counting
+    from chalicelib.counting.view import Counting
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
     from vumi.journals import ArchivedObject

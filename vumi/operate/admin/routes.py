@@ -17,8 +17,7 @@ from typing import Any
 from chalicelib import VERSION
 from chalicelib.events.event import Event, Status, batches
 from chalicelib.history import chart
-from chalicelib.history.buckets import Interval
-from chalicelib.history.history import Bucket, History
+from chalicelib.history.history import Bucket, History, Interval
 from chalicelib.history.routes import LookOptions
 from chalicelib.http import page, responses
 from chalicelib.http.fields import Field, number
@@ -33,8 +32,8 @@ from vumi.operate.admin.overview import By, Periods
 from vumi.operate.admin.overview_file import USUAL_LIMIT, Overview, OverviewStamp, read_page
 from vumi.server.common_commits import ADMIN_DATA
 from vumi.storage.database import Database
-from vumi.storage.file_sizes import measure, read_sizes
 from vumi.storage.queue import DEAD_LETTERS, states
+from vumi.storage.upkeep import measure, read_sizes
 
 FILE = Path(__file__).with_name("admin.html")
 SIZE_DAYS = 90

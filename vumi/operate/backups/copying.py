@@ -28,7 +28,7 @@ from vumi.operate.check import check
 from vumi.operate.check.items import FindingKind
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
-from vumi.storage.file_format import FORMAT
+from vumi.storage.file_format import FORMAT, open_read_only, open_without_locks
 from vumi.storage.private_files import (
     UnsafeFileError,
     empty_folder,
@@ -39,7 +39,6 @@ from vumi.storage.private_files import (
     open_folder,
     others_may_rename,
 )
-from vumi.storage.read_only import open_read_only, open_without_locks
 
 RANDOM_BYTES = 16
 ADVICE = {

@@ -37,10 +37,9 @@ from vumi.operate.check.items import (
 from vumi.operate.kinds import ENTRY, WrongItemError
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE, to_storage_error
-from vumi.storage.file_format import FORMAT, VERSION
+from vumi.storage.file_format import FORMAT, VERSION, WAL, beside, has_wal, open_read_only
 from vumi.storage.private_files import UnsafeFileError, check_entry
 from vumi.storage.queue import DEAD_LETTERS
-from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
 from vumi.storage.table import VIEW_ATTRIBUTES, row_of
 
 Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]

@@ -16,7 +16,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 from chalicelib.counting import keys
-from chalicelib.counting.windows import Windows, marker_item
+from chalicelib.counting.view import Windows, marker_item
 from chalicelib.events import schedule
 from chalicelib.events.event import Event, Status
 from chalicelib.settings import Feature

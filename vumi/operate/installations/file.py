@@ -21,8 +21,7 @@ from typing import Any
 from chalicelib.concurrency import MapParallel
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item
@@ -44,10 +43,10 @@ from vumi.settings import StandaloneSettings
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
+from vumi.storage.limits import ViewClock
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import ALL_ITEMS, SqliteTable, all_items, fetch, item_of
-from vumi.storage.view_clock import ViewClock
 from vumi.workers.events import DELIVERY_QUEUE, find_queue
 
 ITEMS = f"{ALL_ITEMS} ORDER BY pk DESC, sk DESC"

@@ -21,8 +21,7 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.counting import keys
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError

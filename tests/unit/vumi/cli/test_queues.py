@@ -14,7 +14,7 @@ from chalicelib.aws.clients import aws_client
 from chalicelib.counting import keys
 from chalicelib.counting.folding import BadgeFold
 from chalicelib.counting.summary import read
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, Windows
 from chalicelib.events import schedule
 from chalicelib.events.event import Event, Leases, Status, message
 from chalicelib.settings import Settings

@@ -24,7 +24,7 @@ from vumi.operate.installations.file import open_installation
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -123,7 +123,7 @@ def test_entries_that_wait_for_the_archive_are_in_the_statement_of_a_file(tmp_pa
         archive_all(bank.entries(bank.a)[:1], installation.archive)
         installation.archive.put("journal/2027/01/14/a.jsonl.gz", b"no gzip, but too old")
         queue = SqliteQueue(installation.database, "views", lambda: NOW)
-        Expiry(installation.database, queue, lambda: NOW + 9 * DAY, lambda: None).step()
+        remove_expired(installation.database, queue, lambda: NOW + 9 * DAY, lambda: None)
         assert bank.entries(bank.a) == []
         assert read(installation, bank.a) == [(5, 5), (6, 11)]
         assert read(installation, bank.b) == []

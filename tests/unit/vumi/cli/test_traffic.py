@@ -53,9 +53,7 @@ def test_the_numbers_are_stored_beside_the_badge(vumi: Vumi, tmp_path: Path) -> 
         assert run(vumi, tmp_path, url) == 0
     paths = [f"/repos/{NAME}/traffic/{kind}" for kind in github.NAMES]
     assert asked == [(path, "Bearer the-token", "") for path in paths]
-    known = github.read_visitors(vumi.table, NAME)
-    assert known
-    assert known.number == 3782
+    assert github.read_visitors(vumi.table, NAME)[0] == 3782
     assert vumi.out == f"{NAME} has 15 days of views and 15 days of clones from GitHub.\n"
 
 
@@ -66,7 +64,7 @@ def test_another_vu_mi_is_told_with_the_secret_alone(vumi: Vumi, tmp_path: Path)
     [(target, secret, body)] = told
     assert (target, secret) == ("/api/v1/badges/traffic?id=a%20b", "Bearer the-secret")
     assert json.loads(body) == SAMPLE
-    assert github.read_visitors(vumi.table, NAME) is None
+    assert github.read_visitors(vumi.table, NAME) == (0, None)
 
 
 RESET = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOON) + 60)}
@@ -94,7 +92,7 @@ def test_an_error_of_github_is_told_in_words(  # noqa: PLR0913, PLR0917  a case
     assert says in vumi.err
     assert "\x1b" not in vumi.err
     assert "the-token" not in vumi.err
-    assert github.read_visitors(vumi.table, NAME) is None
+    assert github.read_visitors(vumi.table, NAME) == (0, None)
 
 
 def test_a_refusal_of_the_other_vu_mi_is_passed_on(vumi: Vumi, tmp_path: Path) -> None:

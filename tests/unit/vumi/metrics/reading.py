@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vumi.metrics.families import Family, render
+from vumi.metrics.counters import Family, render
 
 
 def parse(text: str) -> dict[str, float]:

@@ -1,12 +1,16 @@
-"""The counted metrics: no label and no log line is a client's text, and every name has a metric."""
+"""The counted metrics, and their text format, as Prometheus' own client reads it."""
 
 from __future__ import annotations
 
 import ast
 import logging
+import math
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 import chalicelib
 import vumi
@@ -16,7 +20,16 @@ from chalicelib.http.messages import Response
 from chalicelib.storage.errors import StorageError
 from simulation.logs import logged_events
 from tests.unit.vumi.metrics.reading import samples
-from vumi.metrics.counters import COUNTED, LogEvents, RequestMetrics, Totals
+from vumi.metrics.counters import (
+    COUNTED,
+    Family,
+    Histogram,
+    LogEvents,
+    RequestMetrics,
+    Totals,
+    Value,
+    render,
+)
 
 OK = Response(200, {}, b"12345")
 
@@ -129,3 +142,65 @@ def test_log_events_are_counted_by_name_and_level_but_not_those_of_requests() ->
         'vumi_log_events_total{event="badge_not_folded",level="ERROR"}': 2,
         'vumi_log_events_total{event="request_failed",level="ERROR"}': 1,
     }
+
+
+def histogram(*values: float, bounds: tuple[float, ...] = (0.5, 1, 10)) -> Histogram:
+    made = Histogram(bounds)
+    for value in values:
+        made.add(value)
+    return made
+
+
+def things(*labels: tuple[str, str]) -> Family:
+    values: dict[tuple[str, ...], Value] = {given: at for at, given in enumerate(labels)}
+    return Family("vumi_things_total", "Things.", values, ("name", "state"))
+
+
+def test_each_family_has_its_help_its_type_and_its_samples() -> None:
+    families = [
+        things(("a", "new"), ("b", "old")),
+        Family("vumi_empty", "Without a value.", {}),
+        Family.of("vumi_size_bytes", "A size.", 1.5),
+        Family.by_label("vumi_wait", "A wait.", "route", {"/": histogram(0.25, 0.5, 5, 100)}),
+    ]
+    assert render(families).splitlines() == [
+        "# HELP vumi_things_total Things.",
+        "# TYPE vumi_things_total counter",
+        'vumi_things_total{name="a",state="new"} 0',
+        'vumi_things_total{name="b",state="old"} 1',
+        "# HELP vumi_size_bytes A size.",
+        "# TYPE vumi_size_bytes gauge",
+        "vumi_size_bytes 1.5",
+        "# HELP vumi_wait A wait.",
+        "# TYPE vumi_wait histogram",
+        'vumi_wait_bucket{route="/",le="0.5"} 2',
+        'vumi_wait_bucket{route="/",le="1"} 2',
+        'vumi_wait_bucket{route="/",le="10"} 3',
+        'vumi_wait_bucket{route="/",le="+Inf"} 4',
+        'vumi_wait_sum{route="/"} 105.75',
+        'vumi_wait_count{route="/"} 4',
+    ]
+
+
+@pytest.mark.parametrize("value", [0, 7, 2**63, 0.1, 1e-9, 1.5e300])
+def test_a_number_is_read_as_it_was(value: float) -> None:
+    text = render([Family.of("vumi_size_bytes", "A size.", value)])
+    [family] = text_string_to_metric_families(text)
+    assert [sample.value for sample in family.samples] == [float(value)]
+
+
+@example('a "quote", a \\n backslash\nand a line', [])
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.lists(st.floats(0, 1e9)))
+def test_prometheus_reads_every_label_and_histogram(label: str, values: list[float]) -> None:
+    families = [
+        things((label, "x")),
+        Family.by_label("vumi_wait", "A wait.", "route", {label: histogram(*values)}),
+    ]
+    counter, found = text_string_to_metric_families(render(families))
+    [sample] = counter.samples
+    assert (sample.name, sample.labels) == ("vumi_things_total", {"name": label, "state": "x"})
+    samples = {(one.name, one.labels.get("le", "")): one.value for one in found.samples}
+    assert samples["vumi_wait_count", ""] == len(values)
+    assert samples["vumi_wait_bucket", "1"] == sum(value <= 1 for value in values)
+    assert math.isclose(samples["vumi_wait_sum", ""], math.fsum(values), abs_tol=1e-6)
+    assert {one.labels["route"] for one in found.samples} == {label}

@@ -18,7 +18,7 @@ from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.workers.deliveries import FOLDS, ChangeDelivery
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 
 VISIBILITY = 30.0
 
@@ -122,7 +122,7 @@ def test_the_lag_of_folds_is_that_of_the_oldest_marker_until_it_is_folded(
     marker(table, "b", now - 50)
     marker(table, "a", now - 70)
     assert lag() == 70
-    Expiry(database, world.queue("views"), world.clock, lambda: None).step()
+    remove_expired(database, world.queue("views"), world.clock, lambda: None)
     assert lag() == 70
     for left in (50, 0):
         fold.step()
@@ -160,8 +160,6 @@ def test_a_file_that_can_not_be_read_still_has_its_sizes(
 
 
 def test_a_file_that_was_found_corrupt_is_not_up(path: Path) -> None:
-    class Broken(Database):
-        is_corrupt = True
-
-    with closing(Broken(path)) as database:
+    with closing(Database(path)) as database:
+        database.corrupt = "as SQLite says"
         assert World(database).read()["vumi_storage_up"] == 0

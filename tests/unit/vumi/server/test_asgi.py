@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +14,9 @@ from chalicelib.http.errors import NotFoundError
 from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
-from vumi.server.asgi import Application
-from vumi.server.bodies import BodyExpected, Read, SharedCapacity, TooManyBodiesError
-from vumi.server.client_limits import RefusalPace
+from vumi.server.asgi import Application, BodyExpected, Read
+from vumi.server.clients import RefusalPace, SharedCapacity, TrustedProxies
 from vumi.server.connections import Connections, Phase
-from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import UNIX, Peer
 
 HOST = (b"host", b"h")
@@ -179,20 +176,17 @@ def test_the_capacity_of_a_body_is_free_after_its_response_and_not_needed_withou
     assert exchange("POST", bodies=SharedCapacity(0), memory=SharedCapacity(0)).status == 200
 
 
-def test_a_body_is_not_kept_if_its_route_or_its_token_is_wrong() -> None:
-    def admit(_: Request) -> Request:
-        raise NotFoundError("there is no such route")
-
-    refused = exchange("POST", headers=length(1), parts=[b"x", b""], admit=admit)
-    assert refused.request.body == b""
-
-
-def test_a_request_with_a_body_has_the_caller_that_was_admitted() -> None:
+@pytest.mark.parametrize("caller", [None, Caller(Role.OPERATOR)])
+def test_a_body_is_kept_for_the_caller_that_is_admitted_and_for_no_other(
+    caller: Caller | None,
+) -> None:
     def admit(request: Request) -> Request:
-        return request._replace(caller=Caller(Role.OPERATOR))
+        if not caller:
+            raise NotFoundError("there is no such route")
+        return request._replace(caller=caller)
 
     taken = exchange("POST", headers=length(1), parts=[b"x", b""], admit=admit).request
-    assert (taken.body, taken.caller) == (b"x", Caller(Role.OPERATOR))
+    assert (taken.body, taken.caller) == (b"x" if caller else b"", caller)
 
 
 def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:
@@ -308,41 +302,3 @@ def test_a_client_gets_one_refusal_after_another(
     for _ in range(3):
         event_loop.run(application(scope_of("GET", b"/"), never, ignore))
     assert paused == pytest.approx(pauses)
-
-
-# ---- bodies have bounds for all, and a client may hold as much as is free
-
-
-def shares(capacity: SharedCapacity, client: str, size: int, held: ExitStack) -> bool:
-    """Return whether a client has a share of a size, and hold it."""
-    try:
-        held.enter_context(capacity.share(client, size))
-    except TooManyBodiesError:
-        return False
-    return True
-
-
-def test_one_client_holds_at_most_half_of_the_capacity() -> None:
-    capacity = SharedCapacity(100)
-    with ExitStack() as held:
-        assert [shares(capacity, "192.0.2.1", 10, held) for _ in range(6)] == [True] * 5 + [False]
-        assert shares(capacity, "192.0.2.2", 20, held)
-        assert capacity.free == 30
-    assert capacity.free == 100
-    with capacity.share("192.0.2.1", 50):
-        assert capacity.free == 50
-
-
-def test_many_clients_leave_some_capacity_for_another() -> None:
-    capacity = SharedCapacity(1_000)
-    with ExitStack() as held:
-        for client in [f"192.0.2.{place}" for place in range(20)] * 60:
-            shares(capacity, client, 10, held)
-        assert 10 <= capacity.free < 100
-        assert shares(capacity, "198.51.100.1", 10, held)
-
-
-def test_the_addresses_of_an_ipv6_network_are_one_client() -> None:
-    capacity = SharedCapacity(100)
-    with capacity.share("2001:db8::1", 50), pytest.raises(TooManyBodiesError):
-        capacity.share("2001:db8::2", 10).__enter__()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import Any, TypeVar
 
 import pytest
@@ -14,12 +16,20 @@ import pytest
 from chalicelib.history.routes import TOP
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
+from chalicelib.resources import Action, NoLimits
 from chalicelib.storage.errors import StorageError, StorageRefusedError, UnavailableError
 from tests import event_loop
 from vumi.resources import MayWait
-from vumi.server.bodies import BodyExpected
-from vumi.server.common_commits import ADMIN_DATA, HEALTH, METRICS, CommonCommits
-from vumi.server.crowds import Crowds
+from vumi.server.asgi import BodyExpected
+from vumi.server.common_commits import (
+    ADMIN_DATA,
+    HEALTH,
+    METRICS,
+    NEW_IDS,
+    CommonCommits,
+    Crowds,
+)
+from vumi.server.request_queue import BURST_SECONDS, HEAVY_COMMIT_SECONDS, MAX_DELAY_SECONDS
 from vumi.storage.database import CorruptFileError
 
 Result = TypeVar("Result")
@@ -28,10 +38,22 @@ URL = Request("POST", "/events", client="203.0.113.9")
 """A request that may wait for the network."""
 
 
+class Counted(NoLimits):
+    """Limits that note the actions of clients that have an address."""
+
+    def __init__(self) -> None:
+        self.actions = Counter[Action]()
+
+    def wait(self, action: Action, client: str) -> float:
+        self.actions[action] += bool(client)
+        return 0.0
+
+
 @dataclass
 class Storage:
     """A storage that notes the commit and the thread of each request.
 
+    Requests of paths that begin with `/new` are for new ids.
     With `error` a commit fails: before its function, or after it if it fails `late`.
     """
 
@@ -39,15 +61,17 @@ class Storage:
     late: bool = False
     number: int = 0
     is_open: bool = False
-    crowds: Crowds = field(default_factory=Crowds)
+    limits: Counted = field(default_factory=Counted)
     loop_thread: threading.Thread | None = None
-    counted: list[str] = field(default_factory=list)
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
     on_answer: Callable[[Request], object] = lambda _: None
     costs: Mapping[str, float] = field(default_factory=dict)
     measured: list[tuple[int, float]] = field(default_factory=list)
     now: float = 0.0
     tick: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.crowds = Crowds(self.limits)
 
     def read_stopwatch(self) -> float:
         self.now += self.tick
@@ -65,9 +89,11 @@ class Storage:
         return result
 
     def route(self, request: Request) -> Response:
+        self.crowds.wait(Action.REQUEST, request.client)
         if request.path == URL.path and threading.current_thread() is self.loop_thread:
-            self.counted.append(request.client)
             raise MayWait
+        if request.path.startswith("/new"):
+            self.crowds.wait(Action.NEW_ID, request.client)
         self.on_answer(request)
         self.now += self.costs.get(request.path, 0.0)
         number = self.number if self.is_open else None
@@ -259,7 +285,8 @@ def test_a_request_that_waits_for_the_network_has_a_thread_and_delays_no_other()
         ("/events", None),
     ]
     assert storage.answered[1][2] is not storage.loop_thread
-    assert (storage.number, storage.counted) == (1, [URL.client]), "the limits count it once"
+    assert storage.number == 1
+    assert storage.limits.actions == {Action.REQUEST: 1}, "the limits count it once"
     assert clients == ["", ""]
 
 
@@ -330,3 +357,35 @@ def test_each_common_commit_is_measured_and_what_reads_much_is_in_none(slow: str
     assert [number for path, number, _ in storage.answered if path == slow] == [None]
     threads = {thread for path, _, thread in storage.answered if path == slow}
     assert threads.isdisjoint({thread for path, _, thread in storage.answered if path != slow})
+
+
+def test_requests_of_a_heavy_crowd_have_short_commits_after_those_of_others() -> None:
+    """Each is counted once, though it is read again in its second turn."""
+    first = [Request("GET", f"/new/{one}", client=one) for one in "abcd"]
+    heavy = [Request("GET", f"/new/{place}", client=f"new {place}") for place in range(2)]
+    visits = [Request("GET", f"/visit/{place}", client=f"visit {place}") for place in range(3)]
+    costs = dict.fromkeys([one.path for one in (*heavy, *visits)], 0.4 * HEAVY_COMMIT_SECONDS)
+    costs |= dict.fromkeys([one.path for one in first], 1.01 * BURST_SECONDS)
+    storage = Storage(costs=costs)
+
+    async def ask(commits: CommonCommits) -> None:
+        for one in first:
+            await ask_for(commits, one)
+        waiting = [asyncio.create_task(ask_for(commits, one)) for one in heavy]
+        await asyncio.gather(*(ask_for(commits, one) for one in visits[:2]))
+        storage.now += MAX_DELAY_SECONDS
+        await asyncio.gather(ask_for(commits, visits[2]), waiting[0])
+        storage.now += MAX_DELAY_SECONDS
+        await waiting[1]
+
+    run(storage, ask)
+    after = storage.answered[len(first) :]
+    commits = [[path for path, *_ in one] for _, one in groupby(after, lambda found: found[1])]
+    assert commits == [["/visit/0", "/visit/1"], ["/visit/2", "/new/0"], ["/new/1"]]
+    assert storage.limits.actions == {Action.REQUEST: 9, Action.NEW_ID: 6}
+
+
+def test_a_request_on_a_thread_waits_for_no_crowd() -> None:
+    crowds = Crowds(NoLimits())
+    crowds.must_wait = lambda _: True
+    event_loop.on_own_thread(crowds.join, NEW_IDS)

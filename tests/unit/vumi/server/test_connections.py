@@ -147,14 +147,6 @@ def test_the_share_is_reached_in_an_order() -> None:
     assert steps.closed() == {D, E, C}
 
 
-def test_the_oldest_of_a_phase_goes_first() -> None:
-    steps = Steps()
-    for second, peer in enumerate((C, A, D, B, C)):
-        steps.now = second
-        steps.enter(peer, Phase.BODY)
-    assert steps.closed() == {A}
-
-
 def test_overdue_connections_are_not_in_a_share() -> None:
     steps = Steps()
     steps.enter(A, Phase.ANSWER)

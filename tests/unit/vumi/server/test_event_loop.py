@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.event_loop import on_own_thread
-from vumi.server.event_loop import SharedWakeLoop
+from vumi.server.web import SharedWakeLoop
 
 THREADS = 4
 CALLS = 2_000

@@ -1,10 +1,13 @@
-"""Heavy clients rest while light ones are answered."""
+"""Heavy clients and crowds rest while light clients are answered, who share the server's time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vumi.server.request_queue import (
     BURST_SECONDS,
@@ -14,8 +17,13 @@ from vumi.server.request_queue import (
     FREE_SECONDS,
     HEAVY_COMMIT_SECONDS,
     MAX_CLIENTS,
+    MAX_COST_SECONDS,
     MAX_DELAY_SECONDS,
+    OTHERS_SECONDS,
+    REST,
+    Client,
     Clients,
+    FairQueue,
     RequestQueue,
 )
 
@@ -150,16 +158,6 @@ def test_light_clients_are_first_until_a_heavy_one_has_waited_long(
     assert queue.take(1.05 + MAX_DELAY_SECONDS) == 1
 
 
-def test_a_batch_of_a_heavy_client_ends_before_its_rest_begins(queue: RequestQueue[int]) -> None:
-    for number in (1, 2):
-        queue.add("a", number, 1.0)
-    queue.take(1.05)
-    queue.charge(0.001, 1.05)
-    assert queue.wait(1.05) == 0
-    queue.rest(0.001, 1.05)
-    assert queue.wait(1.05) == pytest.approx(0.004)
-
-
 @pytest.mark.parametrize(
     ("cost", "order"),
     [
@@ -210,3 +208,193 @@ def test_a_failed_commit_clears_the_queue_even_of_a_client_whose_item_is_not_ans
     assert not queue
     queue.add("b", 7, 1.0)
     assert queue.take(1.0) == 7
+
+
+class World:
+    """A queue and its clients, which wait with the numbers of their items."""
+
+    def __init__(self) -> None:
+        self.queue: FairQueue[int] = FairQueue()
+        self.clients: dict[str, Client[int]] = {}
+
+    def add(self, name: str, number: int = 1) -> None:
+        client = self.clients.setdefault(name, Client(name))
+        if not client.waiting:
+            client.waiting.extend(range(number))
+            self.queue.enter(client)
+
+    def serve(self, costs: Mapping[str, float], number: int) -> list[str]:
+        """Take items, charge their costs, and return their clients."""
+        names = []
+        for _ in range(number):
+            client = self.queue.take()
+            client.waiting.popleft()
+            self.queue.charge(client, costs[client.name])
+            if client.waiting:
+                self.queue.enter(client)
+            names.append(client.name)
+        return names
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_an_item_of_a_new_client_is_next(world: World) -> None:
+    for place in range(5):
+        world.add(f"attacker {place}", 100)
+    world.serve({f"attacker {place}": 10 + place for place in range(5)}, 17)
+    world.add("visitor")
+    assert world.serve({"visitor": 1}, 1) == ["visitor"]
+
+
+def test_a_debt_lasts_while_others_wait_and_no_longer(world: World) -> None:
+    costs = {"a": 10.0, "b": 1.0}
+    world.add("b", 5)
+    world.add("a")
+    assert world.serve(costs, 2) == ["b", "a"]
+    world.add("a")
+    assert world.serve(costs, 5) == ["b"] * 4 + ["a"]
+    assert not world.queue
+    world.add("a")
+    world.add("b")
+    assert world.serve(costs, 2) == ["a", "b"]
+    world.add("b", 5)
+    world.add("a")
+    assert world.serve(costs, 6)[-1] == "b", "which owes less"
+    world.add("a")
+    world.add("b")
+    assert world.serve(costs, 1) == ["a"]
+
+
+def test_no_debt_of_another_queue_is_owed(world: World) -> None:
+    world.add("b", 2)
+    world.add("a")
+    world.serve({"a": 10.0, "b": 1.0}, 2)
+    other = World()
+    other.add("b", 2)
+    other.clients["a"] = world.clients["a"]
+    other.serve({"b": 1.0}, 1)
+    other.add("a")
+    assert other.serve({"a": 1.0, "b": 1.0}, 2) == ["a", "b"]
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=60))
+def test_no_waiting_client_gets_less_than_another_by_more_than_two_items(
+    costs: list[int],
+) -> None:
+    """The bound of start-time fair queueing, for clients that wait all the time."""
+    world = World()
+    for client in "abc":
+        world.add(client, 61)
+    used = dict.fromkeys("abc", 0)
+    for cost in costs:
+        [client] = world.serve(dict.fromkeys("abc", cost), 1)
+        used[client] += cost
+        assert max(used.values()) - min(used.values()) <= 2 * 20
+
+
+CROWD = "\ncrowd"
+ABOVE = BURST_SECONDS * 1.01
+
+
+def answer(queue: RequestQueue[str], client: str, cost: float, now: float, crowd: str = "") -> None:
+    """Answer a client as often as costs so much."""
+    answers = ceil(cost / MAX_COST_SECONDS) or 1
+    for _ in range(answers):
+        queue.add(client, client, now)
+        queue.take(now)
+        queue.charge(cost / answers, now, crowd)
+
+
+def defer(queue: RequestQueue[str], cost: float, now: float) -> None:
+    """Let a visitor's request of the crowd wait for the crowd's turn."""
+    queue.add("visitor", "deferred", now)
+    queue.take(now)
+    queue.defer("deferred", cost, now, CROWD)
+
+
+def must_wait(queue: RequestQueue[str], now: float, crowd: str) -> bool:
+    """Return whether a visitor's request of a crowd must wait for the crowd's turn."""
+    queue.add("visitor", "", now)
+    queue.take(now)
+    waits = queue.must_wait(crowd)
+    queue.charge(0.0, now, crowd)
+    return waits
+
+
+def test_a_crowd_must_wait_after_its_burst_until_its_share_has_made_up_for_it() -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "other", 0.0001, 1.0)
+    answer(queue, "a", BURST_SECONDS, 1.0, CROWD)
+    assert not must_wait(queue, 1.0, CROWD)
+    answer(queue, "b", ABOVE - BURST_SECONDS, 1.0, CROWD)
+    answer(queue, "other", 0.0001, 1.0)
+    assert must_wait(queue, 1.0, CROWD)
+    assert not must_wait(queue, 1.0, "\nanother")
+    assert not must_wait(queue, 1.01 + (ABOVE - BURST_SECONDS) / CROWD_SHARE, CROWD)
+
+
+@pytest.mark.parametrize(
+    ("other", "crowd", "waits"),
+    [
+        ("other", "", True),
+        ("other", "\nsmall", True),
+        ("c", CROWD, False),
+        ("visitor", "", False),
+    ],
+)
+def test_a_crowd_waits_only_beside_others(other: str, crowd: str, *, waits: bool) -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "a", ABOVE + 2 * CROWD_SHARE, 0.0, CROWD)
+    answer(queue, other, 0.0001, 1.0, crowd)
+    assert must_wait(queue, 1.0, CROWD) == waits
+    answer(queue, "b", ABOVE, 1.0 + OTHERS_SECONDS, CROWD)
+    assert not must_wait(queue, 1.0 + OTHERS_SECONDS, CROWD)
+
+
+def test_a_crowd_rests_with_its_part_of_the_time_of_a_commit() -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    answer(queue, "other", 0.02, 1.0)
+    answer(queue, "b", 0.04, 1.0, CROWD)
+    queue.rest(0.06, 1.0)
+    defer(queue, 0.0, 1.0)
+    assert queue.wait(1.0) == pytest.approx(REST * 0.04)
+    assert queue.take(1.2) == "deferred"
+    assert not queue.must_wait(CROWD)
+
+
+def test_rests_follow_each_other_up_to_the_longest_delay() -> None:
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    for rests in (1, 2):
+        answer(queue, "a", 0.01, 1.0, CROWD)
+        queue.rest(0.01, 1.0)
+        defer(queue, 0.0, 1.0)
+        assert queue.wait(1.0) == pytest.approx(rests * REST * 0.01)
+    answer(queue, "a", 0.3, 1.0, CROWD)
+    queue.rest(10.0, 1.0)
+    assert queue.wait(1.0) == MAX_DELAY_SECONDS
+
+
+def test_requests_that_leave_their_turn_add_to_no_rest() -> None:
+    """Else a flood of them would let the crowd have no turn."""
+    queue: RequestQueue[str] = RequestQueue()
+    answer(queue, "other", 0.0001, 1.0)
+    answer(queue, "a", ABOVE, 1.0, CROWD)
+    queue.rest(0.0, 1.0)
+    for _ in range(2):
+        defer(queue, 0.01, 1.0)
+    queue.rest(0.02, 1.0)
+    assert queue.wait(1.0) == 0
+    for _ in range(2):
+        assert queue.take(1.0) == "deferred"
+        queue.charge(0.01, 1.0, CROWD)
+    used = ABOVE + 4 * 0.01 - BURST_SECONDS
+    answer(queue, "other", 0.0001, 1.0 + used / CROWD_SHARE)
+    assert must_wait(queue, 0.99 + used / CROWD_SHARE, CROWD)
+    assert not must_wait(queue, 1.01 + used / CROWD_SHARE, CROWD)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from chalicelib.http.messages import Request, Response
+from chalicelib.resources import NoLimits
 from chalicelib.units import Seconds
 from simulation.logs import logged_events
 from tests import event_loop
 from vumi.server.asgi import Application
-from vumi.server.common_commits import CommonCommits
-from vumi.server.crowds import Crowds
+from vumi.server.common_commits import CommonCommits, Crowds
 from vumi.server.service_manager import Notifier, is_answered, watch
-from vumi.server.unix_socket import UnixSocket
+from vumi.server.sockets import UnixSocket
 from vumi.server.web import WebServer
 
 PATIENCE = 10.0
@@ -136,7 +136,7 @@ def serving(folder: Path, commits: Commits, *, unix: bool) -> Iterator[socket.so
     """Serve with a service manager, which has the socket, until the block ends."""
     path, microseconds = str(folder / "notify"), str(int(WATCHDOG_SECONDS * 1_000_000))
     notifier = Notifier({"NOTIFY_SOCKET": path, "WATCHDOG_USEC": microseconds})
-    together = CommonCommits(commits.route, commits.in_one_commit, Crowds())  # type: ignore[arg-type]
+    together = CommonCommits(commits.route, commits.in_one_commit, Crowds(NoLimits()))  # type: ignore[arg-type]
     unix_socket = UnixSocket(folder / "sock", 0o600) if unix else None
     server = WebServer(
         Application(together.answer), "::1", 0, unix_socket=unix_socket, notifier=notifier

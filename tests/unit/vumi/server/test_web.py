@@ -21,10 +21,8 @@ import pytest
 
 from chalicelib.http.fields import MAX_BYTES
 from chalicelib.http.messages import Response
-from vumi.server.asgi import Application
-from vumi.server.bodies import BodyExpected, Read
+from vumi.server.asgi import MAX_HEAD_BYTES, Application, BodyExpected, Read
 from vumi.server.connections import Connections, Limits
-from vumi.server.framing import MAX_HEAD_BYTES
 from vumi.server.web import WebServer
 
 PATIENCE = 10.0

@@ -55,29 +55,15 @@ def test_a_commit_copies_few_pages_of_the_log_to_the_file(
     assert path.with_name(path.name + "-wal").stat().st_size < 1.5 * WAL_PAGES * page
 
 
-def test_a_stream_label_is_a_time_as_dynamodb_writes_it(database: Database) -> None:
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", database.stream_label)
-
-
 def test_a_reopened_file_has_what_was_written_and_the_same_stream(path: Path) -> None:
-    database = Database(path)
-    label = database.stream_label
-    SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
-    database.close()
-
-    database = Database(path)
-    assert database.stream_label == label
-    assert SqliteTable(database).get(Key("p", "s")) == {"PK": "p", "SK": "s", "n": 1}
-    database.close()
-
-
-def test_a_closed_file_is_one_file_again(path: Path) -> None:
-    database = Database(path)
-    SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
-    assert database.read("SELECT count(*) FROM items") == [(1,)]  # opens a reader too
-    database.close()
-
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    """The label of the stream is a time, as DynamoDB writes it."""
+    with closing(Database(path)) as database:
+        label = database.stream_label
+        SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", label)
+    with closing(Database(path)) as database:
+        assert database.stream_label == label
+        assert SqliteTable(database).get(Key("p", "s")) == {"PK": "p", "SK": "s", "n": 1}
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
@@ -211,11 +197,13 @@ def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
     assert table.get(Key("p", "s")) is None
 
 
-def test_a_new_file_is_complete_or_missing(path: Path) -> None:
+def test_a_new_file_is_complete_or_missing_and_a_closed_one_is_one_file(path: Path) -> None:
     """The rest of a killed first start does not disturb the next one."""
     path.with_name(path.name + ".new").write_bytes(b"half a file")
     path.with_name(path.name + ".new-wal").write_bytes(b"half a WAL")
-    Database(path).close()
+    with closing(Database(path)) as database:
+        SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
+        assert database.read("SELECT count(*) FROM items") == [(1,)]  # opens a reader too
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -310,28 +298,19 @@ def test_a_commit_within_a_commit_is_part_of_it(
 
 
 def test_the_metrics_of_a_commit_count_once_it_is_committed(database: Database) -> None:
-    def outer() -> None:
-        telemetry.count(views_put=1)
-        database.in_one_commit(lambda: telemetry.count(views_folded=10))
-        assert sums == {}
-
-    with counting_metrics() as sums:
-        database.in_one_commit(outer)
-    assert sums == {"vu-mi": {"views_put": 1, "views_folded": 10}}
-
-
-def test_the_metrics_of_a_commit_that_failed_do_not_count(database: Database) -> None:
     def fail() -> None:
-        telemetry.count(views_put=1)
+        telemetry.count(views_put=100)
         raise ValueError("a fault")
 
     def outer() -> None:
+        telemetry.count(views_put=1)
+        database.in_one_commit(lambda: telemetry.count(views_folded=10))
         with suppress(ValueError):
             database.in_one_commit(fail)
-        telemetry.count(views_folded=1)
+        assert sums == {}
 
     with counting_metrics() as sums:
-        database.in_one_commit(outer)
         with suppress(ValueError):
             database.in_one_commit(fail)
-    assert sums == {"vu-mi": {"views_folded": 1}}
+        database.in_one_commit(outer)
+    assert sums == {"vu-mi": {"views_put": 1, "views_folded": 10}}

@@ -1,4 +1,4 @@
-"""The limits that one machine keeps in memory: bans, the most badges, and the space on the disk."""
+"""The limits that one machine keeps in memory, and the clock of views, which never goes back."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ import pytest
 
 from chalicelib.counting import bans
 from chalicelib.counting.bans import Ban
+from chalicelib.counting.view import View
 from chalicelib.resources import Room
-from simulation.clocks import Clock
+from chalicelib.ulids import new_ulid
+from simulation.clocks import NOON, Clock
 from simulation.logs import logged_events
-from simulation.views import put_summary
+from simulation.views import DAY, put_summary
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage.badges import count_badges
 from vumi.storage.database import Database
-from vumi.storage.limits import COUNT_SECONDS, FULL_SECONDS, BadgeQuota, DiskSpace, FileBans
+from vumi.storage.limits import (
+    COUNT_SECONDS,
+    FULL_SECONDS,
+    BadgeQuota,
+    DiskSpace,
+    FileBans,
+    ViewClock,
+)
+from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 
 BAN = Ban("a/*", "spam", "a test", 0)
@@ -180,3 +191,56 @@ def test_the_space_is_read_once_a_second_and_its_changes_are_logged(
 
 def test_without_a_least_space_there_is_always_room() -> None:
     assert DiskSpace(lambda: 1, 0, Clock(0.0))() is Room.ALL
+
+
+def view_clock_of(database: Database, clock: Clock) -> ViewClock:
+    return ViewClock(database, SqliteQueue(database, VIEWS_QUEUE, clock), clock)
+
+
+def test_it_follows_the_clock_of_the_machine_but_never_goes_back(database: Database) -> None:
+    clock = Clock(NOON)
+    view_clock = view_clock_of(database, clock)
+    assert view_clock() == NOON
+    clock.now += 5
+    assert view_clock() == NOON + 5
+    clock.now -= DAY
+    assert view_clock() == NOON + 5
+    clock.now += DAY + 1
+    assert view_clock() == NOON + 6
+
+
+def test_the_file_keeps_the_latest_time(database: Database) -> None:
+    clock = Clock(NOON)
+    ahead, right = view_clock_of(database, clock), view_clock_of(database, Clock(NOON - DAY))
+    ahead.keep()
+    right.keep()
+    assert view_clock_of(database, Clock(0.0))() == NOON
+
+
+def test_it_follows_a_later_time_that_another_process_has_kept(database: Database) -> None:
+    """An import raises the clock of a server that runs."""
+    server = view_clock_of(database, Clock(NOON))
+    view_clock_of(database, Clock(NOON)).keep(NOON + DAY)
+    assert server.keep() == server() == NOON + DAY
+
+
+def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
+    """A commit that fails did no work, so its time need not be kept."""
+    clock = view_clock_of(database, Clock(NOON))
+
+    def fail() -> None:
+        clock.keep()
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        database.in_one_commit(fail)
+    assert view_clock_of(database, Clock(0.0))() == 0.0
+
+
+def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:
+    """A clock that was ahead took it, and no commit has kept that time."""
+    queue = SqliteQueue(database, VIEWS_QUEUE, Clock(NOON))
+    for at in (NOON + DAY, NOON + 60):
+        queue.send(View("a", new_ulid(int(at * 1000))).to_message())
+    queue.send("malformed")
+    assert ViewClock(database, queue, Clock(NOON))() == NOON + DAY

@@ -73,7 +73,7 @@ def test_a_received_message_is_invisible_for_its_visibility_timeout(
 
     clock.now += VISIBILITY - 0.1
     assert queue.receive(10) == []
-    assert queue.next_visible() == START + VISIBILITY
+    assert queue.seconds_until_visible(0.0, 60.0) == pytest.approx(0.1)
 
     clock.now += 0.1
     assert bodies(queue.receive(10)) == ["a"]
@@ -83,6 +83,8 @@ def test_messages_come_in_the_order_in_which_they_became_visible(
     queue: SqliteQueue, clock: Clock
 ) -> None:
     queue.send("late", delay=10)
+    queue.send("later", delay=20)
+    assert queue.seconds_until_visible(0.0, 60.0) == 10
     queue.send("a")
     queue.send("b")
     clock.now += 5
@@ -249,26 +251,14 @@ def test_many_are_sent_in_one_commit(queue: SqliteQueue, statements: list[str]) 
     assert queue.size() == 2
 
 
-def test_if_several_messages_can_not_be_sent_none_is_stored(
-    database: Database, queue: SqliteQueue
-) -> None:
-    page_count = "PRAGMA page_count"
-    database.write(
-        lambda connection: connection.execute(
-            f"PRAGMA max_page_count = {connection.execute(page_count).fetchone()[0]}"
-        ).fetchone()
-    )
-    messages = [ports.Message("small", 0), ports.Message("b" * 1_000_000, 0)]
-    with pytest.raises(ports.NotSentError, match="2 messages not sent: SQLite: database") as failed:
-        queue.send_all(messages)
-    assert failed.value.messages == messages
-    assert queue.size() == 0
-
-
-def test_the_next_message_is_the_one_that_is_visible_first(queue: SqliteQueue) -> None:
-    for delay in (60, 20, 40):
-        queue.send("a", delay=delay)
-    assert queue.next_visible() == START + 20
+def test_if_several_messages_can_not_be_sent_none_is_stored(path: Path, clock: Clock) -> None:
+    messages = [ports.Message("a"), ports.Message("b")]
+    with closing(Undoing(path)) as database:
+        queue = open_queue(database, clock)
+        database.undoes = True
+        with pytest.raises(ports.NotSentError, match="2 messages not sent: undone") as failed:
+            queue.send_all(messages)
+        assert (failed.value.messages, queue.size()) == (messages, 0)
 
 
 def test_all_queues_of_a_file_use_the_same_clock(

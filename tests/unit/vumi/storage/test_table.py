@@ -69,7 +69,7 @@ FAILING: dict[str, Write] = {
 
 
 @pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING.keys())
-def test_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_commit(
+def test_writes_of_which_a_later_one_fails_leave_only_the_others_of_a_common_commit(
     database: Database, table: SqliteTable, failing: Write
 ) -> None:
     table.put_all([{"PK": "p", "SK": "kept", "note": "a text"}])
@@ -77,9 +77,11 @@ def test_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_commit(
     database.write(lambda connection: connection.execute(trigger))
 
     def function() -> None:
+        table.write(Put({"PK": "p", "SK": "before"}))
         with pytest.raises((TypeError, StorageRefusedError)):
             table.write(Put({"PK": "p", "SK": "new"}), failing)
 
-    database.in_one_commit(function)
+        table.write(Put({"PK": "p", "SK": "then"}))
 
-    assert left(table) == ["kept"]
+    database.in_one_commit(function)
+    assert left(table) == ["before", "kept", "then"]

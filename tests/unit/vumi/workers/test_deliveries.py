@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -32,8 +33,8 @@ from vumi.workers.deliveries import (
     STEP_SECONDS,
     Change,
     ChangeDelivery,
-    MessageDelivery,
     archive_changes,
+    deliver_messages,
 )
 
 START = 1_000_000.0
@@ -53,7 +54,7 @@ class World:
         self.calls = list(calls)
         self.batches: list[list[str]] = []
         deliver = database.in_one_commit
-        self.step = MessageDelivery(self.queue, self.handle, self.clock, deliver).step
+        self.step = partial(deliver_messages, self.queue, self.handle, deliver)
 
     def send(self, *bodies: str) -> None:
         for body in bodies:
@@ -111,7 +112,7 @@ from pathlib import Path
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Update
 from vumi.storage.database import Database
-from vumi.workers.deliveries import MessageDelivery
+from vumi.workers.deliveries import deliver_messages
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 
@@ -136,7 +137,7 @@ def handler(bodies):
 
 queue.release()
 database.write(lambda connection: connection.set_trace_callback(note))
-MessageDelivery(queue, handler, lambda: 1_000_000.0, database.in_one_commit).step()
+deliver_messages(queue, handler, database.in_one_commit)
 """
 
 

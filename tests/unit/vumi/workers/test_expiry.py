@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from chalicelib.counting import keys
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import marker_item
+from chalicelib.counting.view import View, marker_item
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.writes import Update
 from chalicelib.ulids import new_ulid
@@ -18,7 +17,7 @@ from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.workers.deliveries import Change, ChangeDelivery
-from vumi.workers.expiry import BATCH_REMOVALS, EXPIRY_SECONDS, Expiry
+from vumi.workers.expiry import BATCH_REMOVALS, EXPIRY_SECONDS, remove_expired
 
 START = 1_000_000.0
 
@@ -34,10 +33,12 @@ class Life:
 
     def __post_init__(self) -> None:
         self.queue = SqliteQueue(self.database, "views", self.clock)
-        self.expiry = self.expiry_of(lambda: self.removals.append(self.clock.now))
 
-    def expiry_of(self, on_removal: Callable[[], None]) -> Expiry:
-        return Expiry(self.database, self.queue, self.clock, on_removal)
+    def step(self) -> float:
+        return self.expire(lambda: self.removals.append(self.clock.now))
+
+    def expire(self, on_removal: Callable[[], None]) -> float:
+        return remove_expired(self.database, self.queue, self.clock, on_removal)
 
     def view(self, badge_id: str = "badge", at: float = START) -> Key:
         """Store a view that is kept for an hour."""
@@ -66,14 +67,16 @@ def life(database: Database, table: SqliteTable) -> Life:
     return Life(database, table, Clock(START))
 
 
-def test_expiry_removes_expired_items_and_reports_it(life: Life) -> None:
-    life.table.put_all([{"PK": "p", "SK": "s", "ttl": int(START)}])
-    assert life.expiry.step() == EXPIRY_SECONDS
-    assert life.removals == []
-    life.clock.now += 0.5
-    assert [life.expiry.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]  # there may be more
-    assert not life.there(Key("p", "s"))
-    assert life.removals == [START + 0.5]
+def test_expiry_removes_expired_items_and_reports_it_after_its_commit(life: Life) -> None:
+    marker = marker_item("badge", int(START) - 600, int(START))
+    life.table.put_all([marker])
+    reported: list[Key] = []
+    steps = []
+    for life.clock.now in (START, START + 0.5, START + 0.5):
+        steps.append(life.expire(lambda: reported.extend(life.changes)))
+    assert steps == [EXPIRY_SECONDS, 0.0, EXPIRY_SECONDS], "there may be more after a batch"
+    assert not life.there(key_of(marker))
+    assert reported == [key_of(marker)]
 
 
 def test_the_latest_time_to_live_counts(life: Life) -> None:
@@ -86,14 +89,14 @@ def test_the_latest_time_to_live_counts(life: Life) -> None:
         Update(Key("p", "shortened"), values={"ttl": now - 1}),
         Update(Key("p", "kept"), remove=("ttl",)),
     )
-    life.expiry.step()
+    life.step()
     assert [item["SK"] for item in life.table.query("p", limit=9)] == ["due", "kept", "put again"]
 
 
 def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(life: Life) -> None:
     items: list[Item] = [{"PK": "p", "SK": str(ttl), "ttl": ttl} for ttl in (2**63 - 1, 2**63)]
     life.table.put_all(items)
-    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.step() == EXPIRY_SECONDS
     assert life.table.query("p", limit=9) == items
 
 
@@ -105,7 +108,7 @@ def test_the_oldest_are_removed_first_and_their_changes_have_the_whole_items(lif
         for pk, name, ago in places
     ]
     life.table.put_all(items)
-    life.expiry.step()
+    life.step()
     changes: list[Change] = []
 
     def take(taken: Sequence[Change]) -> list[Change]:
@@ -129,20 +132,11 @@ def test_the_marker_of_a_counted_view_stays_while_the_queue_has_its_message(
     life.queue.send(View("badge", ulid).to_message())
     life.execute("UPDATE messages SET queue = ?", queue)
     life.clock.now += 1
-    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.step() == EXPIRY_SECONDS
     assert all(map(life.there, kept))
     life.execute("DELETE FROM messages")
-    assert life.expiry.step() == 0.0
+    assert life.step() == 0.0
     assert not any(map(life.there, kept))
-
-
-def test_expiry_reports_a_removal_only_after_its_commit(life: Life) -> None:
-    marker = marker_item("badge", int(START) - 600, int(START))
-    life.table.put_all([marker])
-    life.clock.now += 1
-    read: list[Key] = []
-    life.expiry_of(lambda: read.extend(life.changes)).step()
-    assert read == [key_of(marker)]
 
 
 def test_expiry_holds_a_view_until_the_watermark_of_its_badge_has_passed_it(life: Life) -> None:
@@ -150,16 +144,16 @@ def test_expiry_holds_a_view_until_the_watermark_of_its_badge_has_passed_it(life
     other = life.view("other")
     life.fold("other", START)
     life.clock.now += 3_600
-    assert (life.expiry.step(), life.there(earlier)) == (EXPIRY_SECONDS, True), "not an hour old"
+    assert (life.step(), life.there(earlier)) == (EXPIRY_SECONDS, True), "not an hour old"
     life.clock.now += 30 * 86_400
-    assert [life.expiry.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
+    assert [life.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
     assert [*map(life.there, (other, earlier, view))] == [False, True, True], "never folded"
     assert len(life.removals) == 1
     life.fold("badge", START - 0.001)
-    assert [life.expiry.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
+    assert [life.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
     assert [*map(life.there, (earlier, view))] == [False, True]
     life.fold("badge", START)
-    assert (life.expiry.step(), life.there(view)) == (0.0, False)
+    assert (life.step(), life.there(view)) == (0.0, False)
 
 
 def test_the_number_of_a_badge_goes_with_its_last_view(life: Life) -> None:
@@ -168,12 +162,12 @@ def test_the_number_of_a_badge_goes_with_its_last_view(life: Life) -> None:
         life.view("other", at=at)
     life.fold("badge", START + 300)
     life.clock.now += 3_601
-    assert [life.expiry.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
+    assert [life.step() for _ in range(2)] == [0.0, EXPIRY_SECONDS]
     numbers = "SELECT pk, expires FROM viewed ORDER BY pk"
     ends = int(START) + 3_600
     assert life.database.read(numbers) == [("USER#badge", ends + 300), ("USER#other", ends)]
     life.clock.now += 300
-    life.expiry.step()
+    life.step()
     assert life.database.read(numbers) == [("USER#other", ends)]
     life.view()
     assert life.table.count("USER#badge", limit=9) == 2
@@ -189,7 +183,7 @@ def test_expiry_works_in_batches(life: Life) -> None:
         life.view(badge_id, START + 7_200)
     life.clock.now += 3_601
     left = "SELECT (SELECT count(*) FROM items WHERE pk = 'p'), (SELECT count(*) FROM views)"
-    numbers = [(life.expiry.step(), *life.database.read(left)[0]) for _ in range(6)]
+    numbers = [(life.step(), *life.database.read(left)[0]) for _ in range(6)]
     views = (330, 280, 180, 80, 30, 30)
     rests = [*[0.0] * 5, EXPIRY_SECONDS]
     assert numbers == [*zip(rests, (50, 0, 0, 0, 0, 0), views, strict=True)]
@@ -210,5 +204,5 @@ def test_only_removals_that_a_consumer_handles_enter_the_change_log(
 ) -> None:
     life.fold("badge", START)
     life.table.put_all([{"PK": key.pk, "SK": key.sk, "ttl": 1}])
-    assert (life.expiry.step(), life.there(key)) == (0.0, False)
+    assert (life.step(), life.there(key)) == (0.0, False)
     assert life.changes == ([key] if is_told else [])

@@ -150,10 +150,10 @@ def test_a_stop_before_the_start_and_a_second_stop_do_no_harm(start: Start) -> N
     assert "under test" not in [thread.name for thread in threading.enumerate()]
 
 
-@pytest.mark.parametrize("line", range(1, 8))
+@pytest.mark.parametrize("line", range(1, 13))
 def test_a_stop_at_any_line_ends_the_loop(line: int) -> None:
     """A stop once came between two lines of the loop, and the loop rested before it ended."""
-    loop = Loop("under test", Steps(LONG))
+    loop = Loop("under test", Steps(0.0, LONG))
     stopper = threading.Thread(target=loop.stop, daemon=True)
     stops_waiting, lines = threading.Event(), 0
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib.counting import badge_count, keys
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, marker_item
+from chalicelib.counting.view import Counting, View, marker_item
 from chalicelib.resources import Room
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError

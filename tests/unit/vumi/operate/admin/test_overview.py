@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.badge_count import MAX_LIVE
 from chalicelib.history import history
-from chalicelib.history.buckets import Interval, Span
+from chalicelib.history.history import Interval, Span
 from chalicelib.history.routes import TopBadge, TopQuery
 from chalicelib.http import tokens
 from chalicelib.owners import changing, claiming, finding

@@ -30,9 +30,9 @@ from vumi.operate.admin.overview_file import Overview, OverviewStamp
 from vumi.operate.admin.routes import FAILED_EVENTS, Admin
 from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database
-from vumi.storage.file_sizes import sample_size
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import SqliteTable
+from vumi.storage.upkeep import sample_size
 
 TOKEN = "a" * 43
 USERS = "b" * 43

@@ -14,8 +14,7 @@ import pytest
 
 from chalicelib.counting import keys
 from chalicelib.counting.storing import store
-from chalicelib.counting.view import View
-from chalicelib.counting.windows import Counting, Windows
+from chalicelib.counting.view import Counting, View, Windows
 from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
@@ -26,13 +25,12 @@ from chalicelib.wallets.wallet import Posting, entry
 from vumi.operate.check import check, items
 from vumi.storage.archive import FOLDER, FolderArchive
 from vumi.storage.database import FILE, Database
-from vumi.storage.file_format import VERSION
+from vumi.storage.file_format import SHM, VERSION, WAL, beside, open_without_locks
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
-from vumi.storage.read_only import SHM, WAL, beside, open_without_locks
 from vumi.storage.table import SqliteTable
 from vumi.tokens import TokenStore
 from vumi.workers.deliveries import ChangeDelivery
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 
 NOW = 1_800_000_000.0
 SUMMARY: dict[str, Value] = {
@@ -267,7 +265,7 @@ def test_an_entry_in_the_table_the_change_log_and_the_archive_counts_once(
             ledger.post(Posting(f"n-{amount}", amount, wallet_id)).entry_id for amount in (70, 7)
         )
         queue = SqliteQueue(database, "views", lambda: NOW)
-        Expiry(database, queue, lambda: NOW + 2 * 86_400 - 5, lambda: None).step()
+        remove_expired(database, queue, lambda: NOW + 2 * 86_400 - 5, lambda: None)
         database.write(lambda connection: connection.execute(
             "DELETE FROM changes WHERE sk = ?", (f"TX#{archived}",)
         ))  # fmt: skip

@@ -23,7 +23,7 @@ from simulation.installation import MemoryInstallation
 from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
 from vumi.errors import ReportedError
 from vumi.operate.installations.file import FileInstallation
-from vumi.workers.expiry import Expiry
+from vumi.workers.expiry import remove_expired
 
 BADGE = "octocat"
 WALLET = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -121,7 +121,7 @@ def test_entries_that_wait_for_the_archive_move_as_its_objects(file: FileInstall
     entry = Entry(WALLET, Posting("nonce-01", 5, WALLET), AT_NOON)
     file.table.write(Put(entry.item(WALLET)))
     file.archive.put("journal/2026/03/01/x.jsonl.gz", gzip.compress(b'{"id":1}\n'))
-    Expiry(file.database, file.views_queue, lambda: 4e9, lambda: None).step()
+    remove_expired(file.database, file.views_queue, lambda: 4e9, lambda: None)
     archived, waiting = lines(file, "object")
     assert archived["text"] == '{"id":1}\n'
     assert json.loads(waiting["text"])["id"] == WALLET

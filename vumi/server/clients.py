@@ -1,22 +1,37 @@
-"""The limits per client address: token buckets per action, in memory only.
+"""The address of a client, which a trusted proxy may tell, and the limits of each client.
 
-An action takes a token of the client's bucket and of those of the larger networks that it is in. So
-neither many clients of one network, nor a client whose bucket was dropped, get more than the
-network's shares. A bucket is one time, at which it is full again (the generic cell rate algorithm;
-ITU-T I.371).
+The limits of actions are token buckets, in memory only. An action takes a token of the client's
+bucket and of those of the larger networks that it is in. So neither many clients of one network,
+nor a client whose bucket was dropped, get more than the network's shares. A bucket is one time, at
+which it is full again (the generic cell rate algorithm; ITU-T I.371).
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from threading import Lock
 from typing import TypeAlias
 
+from chalicelib import telemetry
+from chalicelib.http import errors
+from chalicelib.http.errors import ClientError
 from chalicelib.resources import Action
+from chalicelib.settings import parts_of
 from chalicelib.units import Seconds, WholeSeconds
+from vumi.server.sockets import UNIX
 
 MAX_CLIENTS = 10_000
 """Buckets of an action and a size of networks. The one unused for the longest time is dropped."""
@@ -24,6 +39,10 @@ REFUSAL_SECONDS = 0.01
 """The shortest time between two refusals that a client gets."""
 MAX_REFUSAL_DELAY_SECONDS = 2.0
 """The longest delay. In it the refusals of all connections of a client come one after another."""
+MAX_BODIES = 400
+"""Bodies that are read concurrently. Each takes up to 100 KB of the server's buffers beside it."""
+MAX_MEMORY_BYTES = 32 * 1024 * 1024
+"""128 of the longest bodies."""
 IPV6_SHARES = {8: 1, 7: 2, 6: 4}
 """The shares of networks by the bytes of their prefixes.
 
@@ -34,7 +53,11 @@ IPV4_SHARES = {4: 1, 3: 4}
 IPV4_MAPPED = bytes(10) + b"\xff\xff"
 
 MICROSECONDS = 1_000_000
+MAX_PROXIES = 10
+"""Addresses of a header that are read. A request has passed fewer proxies."""
 
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
 Microseconds: TypeAlias = int
 """Whole microseconds, so that sums of the times of buckets are exact."""
 
@@ -125,6 +148,46 @@ class RefusalPace:
         return sent_at - now
 
 
+class TooManyBodiesError(ClientError):
+    """The bodies that a client sends concurrently are too many, or take too much memory.
+
+    Its connection ends, because its body may not have been read.
+    """
+
+    status = 429
+    code = "too_many_requests"
+    headers: Mapping[str, str] = {"Retry-After": errors.RETRY_SECONDS, "Connection": "close"}
+
+    def __init__(self) -> None:
+        super().__init__("your address sends too many bodies: send one after another")
+
+
+class SharedCapacity:
+    """What the bodies of all clients use together, from the head of a request to its response.
+
+    A client may hold as much as is free (the dynamic threshold of Choudhury and Hahne, 1998). So
+    one client holds at most half, and many clients leave some for the next one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.free = most
+        self._held = Counter[str]()
+
+    @contextmanager
+    def share(self, client: str, size: int) -> Iterator[None]:
+        """Use a part for a client. Raises `TooManyBodiesError` if it has no share for it."""
+        holder = network_of(client)
+        if size and self._held[holder] + size > self.free:
+            raise TooManyBodiesError
+        self.free -= size
+        self._held[holder] += size
+        try:
+            yield
+        finally:
+            self.free += size
+            self._held -= Counter({holder: size})
+
+
 def network_of(client: str) -> str:
     """Return the client that an address counts for; a text that is no address is its own."""
     if ":" not in client:
@@ -150,3 +213,72 @@ def _pack(client: str) -> bytes:
     except OSError:
         return b""
     return packed[12:] if packed.startswith(IPV4_MAPPED) else packed[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedProxies:
+    """The networks of trusted proxies; `unix` trusts the peer at a Unix socket, too."""
+
+    networks: tuple[Network, ...] = ()
+    unix: bool = False
+
+    @classmethod
+    def parse(cls, setting: str) -> TrustedProxies:
+        """Parse the setting TRUSTED_PROXIES. Raises `ValueError`."""
+        return cls(tuple(map(_parse_network, parts_of(setting))))
+
+    def client_of(self, peer: str, forwarded: str) -> str:
+        """Return the address of the client, or `UNIX` if the proxy does not tell it.
+
+        `forwarded` is the header. Each proxy appends the address of its own peer, so only the
+        addresses that trusted proxies have appended are believed: from the right, up to the first
+        one that is not trusted. A malformed one ends the search too.
+        """
+        if not (self.networks or self.unix):
+            return peer
+        client = peer
+        for given in reversed(forwarded.rsplit(",", MAX_PROXIES)[-MAX_PROXIES:]):
+            address = parse_address(given.strip())
+            if address is None or not self.trusts(client):
+                break
+            client = str(address)
+        return client
+
+    def trusts(self, client: str) -> bool:
+        """Return whether an address is a trusted proxy's."""
+        address = parse_address(client)
+        if address is None:
+            return self.unix and client == UNIX
+        return any(address in network for network in self.networks)
+
+
+def warn_of_exposure(hosts: Iterable[str], proxies: TrustedProxies) -> None:
+    """Log if other machines reach the server without a proxy, which would end TLS."""
+    exposed = [host for host in hosts if not ip_address(host.partition("%")[0]).is_loopback]
+    if exposed and not proxies.networks:
+        telemetry.event(
+            logging.WARNING,
+            "plain_http_exposed",
+            addresses=exposed,
+            fix="put a proxy with TLS before it and name its network in TRUSTED_PROXIES, or unset"
+            " HOST",
+        )
+
+
+def parse_address(given: str) -> Address | None:
+    """Return an address, as IPv4 if it is mapped to IPv6, or None for any other text."""
+    try:
+        address = ip_address(given)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _parse_network(part: str) -> Network:
+    try:
+        return ip_network(part)
+    except ValueError as reason:
+        raise ValueError(
+            "must be networks like 10.0.0.0/8 or fd00::/8, separated by commas, not"
+            f" {part!r}: {reason}"
+        ) from None

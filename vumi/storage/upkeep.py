@@ -1,24 +1,29 @@
-"""The removal of badges that nobody owns and nobody saw for a long time, on one machine.
+"""The upkeep of the file: its size by day, its vacuum, and the removal of unseen badges.
 
-A step finds its badges and removes them in one transaction, and a visitor's read, answer and view
-are in one, too. So a view comes before the step, and the badge stays; or after it, and begins a new
-badge that shows no view of the old one. No tombstone is needed, because no view of a pruned badge
-can come late: a badge with a stored view, or a message in the queue of views, stays.
+An unseen badge is one that nobody owns and nobody saw for a long time. A step finds its badges and
+removes them in one transaction, and a visitor's read, answer and view are in one, too. So a view
+comes before the step, and the badge stays; or after it, and begins a new badge that shows no view
+of the old one. No tombstone is needed, because no view of a pruned badge can come late: a badge
+with a stored view, or a message in the queue of views, stays.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from chalicelib.counting import keys
 from chalicelib.counting.view import View
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds, to_milliseconds
+from vumi.storage.badges import Read
 from vumi.storage.database import Database
+from vumi.storage.file_format import WAL, beside
 from vumi.storage.queue import SqliteQueue
 
 STEP_BADGES = 100
@@ -26,6 +31,15 @@ STEP_BADGES = 100
 READ_BADGES = 2_000
 ROW_BYTES = 8
 """The bytes that SQLite adds to the texts of a row, about (sqlite.org, "Record Format")."""
+KEPT_DAYS = 400
+SAMPLE_SECONDS = 3_600.0
+FREE_SHARE = 0.2
+"""The share of free pages that stays in the file, because new views take them."""
+FREE_PAGES = 1_000
+VACUUM_PAGES = 20
+"""Pages in one commit, because visitors wait for it."""
+VACUUM_SECONDS = 0.05
+IDLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +139,54 @@ SELECT pk, shown,
 FROM judged ORDER BY pk"""  # noqa: S608  fixed names
 """`$` is the character after `#`. A badge with anything but a summary and days stays: an owner,
 other names, milestones, and whatever comes later."""
+
+
+def sample_size(database: Database, clock: Callable[[], Seconds]) -> Seconds:
+    """Store the size of today, forget old days; return the time until the next sample.
+
+    A day (UTC) keeps its last sample.
+    """
+    today = datetime.fromtimestamp(clock(), UTC)
+    oldest = today - timedelta(days=KEPT_DAYS)
+    size = measure(database.path)
+
+    def store(connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "INSERT INTO file_sizes (day, bytes) VALUES (?, ?)"
+            " ON CONFLICT (day) DO UPDATE SET bytes = excluded.bytes",
+            (f"{today:%Y-%m-%d}", size),
+        )
+        connection.execute("DELETE FROM file_sizes WHERE day < ?", (f"{oldest:%Y-%m-%d}",))
+
+    database.write(store)
+    return SAMPLE_SECONDS
+
+
+def vacuum(database: Database) -> Seconds:
+    """Release pages that removed items leave, if many are free; return the time until the next.
+
+    Source: sqlite.org, "PRAGMA incremental_vacuum".
+    """
+    counts = "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
+    [(free, pages)] = database.read(counts)
+    if free <= max(FREE_PAGES, pages * FREE_SHARE):
+        return IDLE_SECONDS
+    database.write(_release)
+    return VACUUM_SECONDS
+
+
+def _release(connection: sqlite3.Connection) -> None:
+    for _ in range(VACUUM_PAGES):  # Python takes one step of a pragma without columns
+        connection.execute("PRAGMA incremental_vacuum(1)")
+
+
+def measure(path: Path) -> int:
+    """Return the bytes of the file and of its WAL."""
+    wal = beside(path, WAL)
+    return path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+
+
+def read_sizes(read: Read, days: int) -> list[tuple[str, int]]:
+    """Return the latest samples, each a day (yyyy-mm-dd) and its bytes, the oldest first."""
+    rows = read("SELECT day, bytes FROM file_sizes ORDER BY day DESC LIMIT ?", (days,))
+    return [(day, size) for day, size in reversed(rows)]
