@@ -29,14 +29,12 @@ def main(names: Sequence[str]) -> int:
         return 2
     isolate(os.environ)
     print(f"# vu-mi, measured\n\n{machine()}", flush=True)
-    reports = [_measure(known[name]) for name in names or MEASUREMENTS]
-    return int(any(report.failure for report in reports))
-
-
-def _measure(module: str) -> Report:
-    report: Report = importlib.import_module(module).measure()
-    print(f"\n{report}", flush=True)
-    return report
+    failed = False
+    for name in names or MEASUREMENTS:
+        report: Report = importlib.import_module(known[name]).measure()
+        print(f"\n{report}", flush=True)
+        failed |= bool(report.failure)
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -18,22 +18,13 @@ WINDOWS = Windows()
 HEADERS = {"accept": "*/*", "host": API_DOMAIN, "user-agent": "github-camo"}
 
 
-def get_views(badge_id: str) -> dict[str, Any]:
-    """Return a GET of a badge, as API Gateway's HTTP API sends it to Lambda."""
-    query = urlencode({"id": badge_id})
-    return http_api_event(PATH, rawQueryString=query, headers=HEADERS)
+def ask(badge_ids: str | Sequence[str], method: str = "GET", path: str = PATH) -> dict[str, Any]:
+    """Return a request for badges, as API Gateway's HTTP API sends it to Lambda.
 
-
-def count_views(badge_ids: Sequence[str]) -> dict[str, Any]:
-    """Return a POST that counts a view of each badge, as the script of web pages sends it."""
+    A POST counts a view of each badge, as the script of web pages sends it.
+    """
     query = urlencode({"id": badge_ids}, doseq=True)
-    return http_api_event(PATH, "POST", rawQueryString=query, headers=HEADERS)
-
-
-def get_counts(badge_ids: Sequence[str]) -> dict[str, Any]:
-    """Return a GET of the counts of badges."""
-    query = urlencode({"id": badge_ids}, doseq=True)
-    return http_api_event(f"{PATH}/counts", rawQueryString=query, headers=HEADERS)
+    return http_api_event(path, method, rawQueryString=query, headers=HEADERS)
 
 
 def put_posting(path: str, body: Mapping[str, str]) -> dict[str, Any]:

@@ -191,9 +191,10 @@ def _visit_page(stack: Stack) -> tuple[Run, Run, Run]:
     ids = [f"{BADGE_ID}/{place}" for place in range(MAX_READ)]
     stack.post(ids[:2])
     stack.deliver()
-    stack.run("get_views", get_views.handler, events.get_counts(ids), MAX_READ)
-    post, put, counts = stack.runs[-3:]
-    return post, put, counts
+    counts = events.ask(ids, path=f"{events.PATH}/counts")
+    stack.run("get_views", get_views.handler, counts, MAX_READ)
+    post, put, read = stack.runs[-3:]
+    return post, put, read
 
 
 def _get_with(stack: Stack, live: int) -> Run:

@@ -15,7 +15,7 @@ from typing import Any
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.writes import Put, Write
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable
 
 READ_UNIT_BYTES = 4_096
 WRITE_UNIT_BYTES = 1_024

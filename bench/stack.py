@@ -20,8 +20,8 @@ from chalicelib.counting import keys
 from chalicelib.counting.view import View, ViewMessages
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.storage import FakeQueue
 
 MEMORY_GB, VCPUS = 0.5, 512 / 1769
 """A function has the share of a vCPU that its memory buys (Lambda developer guide)."""
@@ -84,11 +84,11 @@ class Stack:
 
     def get(self, badge_id: str = BADGE_ID) -> None:
         """Run a GET."""
-        self.run("get_views", get_views.handler, events.get_views(badge_id), sends=1)
+        self.run("get_views", get_views.handler, events.ask(badge_id), sends=1)
 
     def post(self, badge_ids: Sequence[str]) -> None:
         """Run a POST of a page's ids."""
-        event = events.count_views(badge_ids)
+        event = events.ask(badge_ids, "POST")
         self.run("get_views", get_views.handler, event, len(badge_ids), sends=1)
 
     def deliver(self) -> None:

@@ -23,7 +23,7 @@ from chaos.driver.fault_plan import Fault
 from chaos.driver.machine import Survived
 from chaos.driver.server import DiedError
 from chaos.driver.visitors import GAVE_UP, HUNG, SLOW
-from chaos.faults.disk import unmount
+from chaos.faults import unmount
 from simulation.environment import ROOT
 from simulation.report import Report
 

@@ -13,20 +13,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from itertools import count, cycle, repeat
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
+from chalicelib.counting import keys
 from chalicelib.http import tokens
-from simulation.environment import ROOT
+from chalicelib.storage.items import Value
+from chalicelib.units import to_milliseconds
 from simulation.raw_http import complete, receive
-from simulation.server_process import environment, start_client
-from vumi.operate.exchange.files import FORMAT, HEADER, VERSION, LineWriter
+from simulation.server_process import start_client
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
 """The addresses of attackers, which are not those of visitors."""
@@ -341,28 +343,17 @@ ATTACKS = BUSY_ATTACKS | FLOODS | STALLING | OLD_ATTACKS
 
 
 def prepare(folder: Path) -> None:
-    """Import `DEAR` into an empty folder."""
+    """Put `DEAR` into the file of an empty folder."""
     now, hours = datetime.now(UTC), {f"h{hour:02}": 1_000 for hour in range(24)}
-    today, *days = [
-        {"day": (now - timedelta(days=number)).date().isoformat(), **hours}
-        for number in range(1, DAYS + 1)
-    ]
-    badge = {"count": 24_000 * DAYS, "watermark": round(now.timestamp() * 1_000), "today": today}
-    file = BytesIO()
-    writer = LineWriter(file)
-    writer.write({"type": HEADER, "format": FORMAT, "version": VERSION})
-    writer.write({"type": "badge", "id": DEAR, **badge, "version": 1, "created": 1})
-    for day in days:
-        writer.write({"type": "day", "id": DEAR, "views": 24_000, **day})
-    writer.end()
-    subprocess.run(
-        [sys.executable, "-m", "vumi", "import", "--new", "-"],
-        cwd=ROOT,
-        env=environment(folder, {}),
-        input=file.getvalue(),
-        stdout=subprocess.DEVNULL,
-        check=True,
+    last, *days = [f"{(now - timedelta(days=ago)).date()}" for ago in range(1, DAYS + 1)]
+    today: Value = {"day": last, **hours}
+    watermark = to_milliseconds(now.timestamp())
+    summary = keys.summary(DEAR).item(
+        count=24_000 * DAYS, watermark=watermark, today=today, version=1, created=1
     )
+    with closing(Database(folder / FILE)) as database:
+        items = [keys.day(DEAR, day).item(views=24_000, **hours) for day in days]
+        SqliteTable(database).put_all([summary, *items])
 
 
 @dataclass(frozen=True, slots=True)

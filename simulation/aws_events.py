@@ -89,7 +89,7 @@ def authorizer_event(authorization: str, path: str = "/api/v1/events") -> dict[s
     }
 
 
-def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]:
+def sqs_event(bodies: Mapping[str, object]) -> dict[str, Any]:
     """Return a batch of messages by their ids."""
     return {
         "Records": [
@@ -98,7 +98,7 @@ def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]
                 "receiptHandle": f"handle-{message_id}",
                 "body": body,
                 "attributes": {
-                    "ApproximateReceiveCount": str(receives),
+                    "ApproximateReceiveCount": "1",
                     "SentTimestamp": "1767225600000",
                     "SenderId": "AIDAIENQZJOLO23YVJ4VO",
                     "ApproximateFirstReceiveTimestamp": "1767225600001",

@@ -36,7 +36,7 @@ from simulation.faults import Crash
 from simulation.milestones import before_writes
 from simulation.operations import Operation
 from simulation.resources import GivenResources
-from simulation.tables import InterceptedTable
+from simulation.storage import InterceptedTable
 from simulation.world import GET_SECONDS, MIDNIGHT, World
 
 Result = TypeVar("Result")
@@ -105,8 +105,7 @@ class Paused(InterceptedTable):
     def engine(self) -> Table:
         return self._world.engine
 
-    def read(self, method: str, operation: Callable[[], Result]) -> Result:
-        del method
+    def read(self, _: str, operation: Callable[[], Result]) -> Result:
         looking = self._world.looking()
         try:
             result = self._world.call(operation)
@@ -271,11 +270,8 @@ class AwsWorld(World):
                 if bodies[name].view:
                     self.deliver_at(self.now + again, bodies[name].body, bodies[name].view)
 
-    def fold(self, records: Sequence[dict[str, Any]]) -> None:
-        """Deliver a batch of the stream to `fold_views`."""
-        self.start(partial(self._fold, records))
-
     def _fold(self, records: Sequence[dict[str, Any]], _: Operation) -> None:
+        """Deliver a batch of the stream to `fold_views`."""
         failed: set[str] = set()
         try:
             answer = fold_views(events.stream_event(records), None)
@@ -383,7 +379,7 @@ class AwsWorld(World):
             self.random.shuffle(self.stream)
             cut = self.random.choice([1, 1, 2, 5])
             batch, self.stream = self.stream[:cut], self.stream[cut:]
-            self.fold(batch)
+            self.start(partial(self._fold, batch))
 
     goes_on = 0.65
     happenings: ClassVar = {

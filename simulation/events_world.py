@@ -20,6 +20,7 @@ from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Milliseconds, Seconds
+from simulation import storage
 from simulation.faults import Fault, Faults, FaultyQueue, FaultyTable, under
 from simulation.scheduled_events import deliver
 
@@ -85,13 +86,13 @@ class EventsWorld:
         self.succeeded: set[str] = set()
         self.under_way: defaultdict[str, int] = defaultdict(int)
         self.deliveries: defaultdict[str, list[Milliseconds]] = defaultdict(list)
-        faulty_table = FaultyTable(table, self.faults, self._check_written)
-        self._table = faulty_table
+        observed = storage.FaultyTable(table, after_write=self._check_written)
+        self._table = FaultyTable(observed, self.faults)
         self._queue = FaultyQueue(self.delivery_mail, self.faults)
         self._groups = FaultyQueue(self.group_mail, self.faults)
         self._claims = claims
         self._delivery = EventDelivery(
-            table=faulty_table,
+            table=self._table,
             queue=self._queue,
             send=self._deliver,
             claims=self._claims,
@@ -169,15 +170,12 @@ class EventsWorld:
         self.deliveries[name].append(event.attempts[-1].started)
         try:
             self.meanwhile()
-            return self.faults.call(self._answer)
+            return self.faults.call(lambda: self.answers.pop() if self.answers else OK)
         finally:
             self.under_way[name] -= 1
 
     def _read(self, name: str) -> Event:
         return schedule.read(self.table, name)
-
-    def _answer(self) -> DeliveryResult:
-        return self.answers.pop() if self.answers else OK
 
     def note_success(self) -> None:
         """Record the events that have succeeded, which is final."""

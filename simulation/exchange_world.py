@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -30,12 +30,11 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Seconds
-from simulation.archives import FakeArchive
 from simulation.aws_table import create_table
 from simulation.clocks import Clock
 from simulation.installation import MemoryInstallation
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.storage import FakeArchive, FakeQueue
 from vumi.operate.admin.installation import Installation
 from vumi.operate.exchange import files
 from vumi.operate.exchange.restoring import Restore, Restored, RestoreOutcome
@@ -132,11 +131,10 @@ class ExchangeWorld:
         self.views.is_holding = False
 
     def wait(self, seconds: Seconds) -> None:
-        """Move the clock, and fold what is due, as its consumer does."""
+        """Move the clock."""
         self.clock.now += seconds
 
     def fold(self) -> None:
-        """Fold all badges."""
         windows = Windows.of(self.installation.settings)
         counting = Counting(self.installation.table, windows, self.installation.view_clock)
         for badge_id in sorted(set(self.installation.viewed_ids())):
@@ -159,7 +157,6 @@ class ExchangeWorld:
             self.known.secrets.setdefault(badge_id, secret)
 
     def change(self, badge_id: str, **wanted: object) -> None:
-        """Change a badge as its owner."""
         secret = self.known.secrets.get(badge_id, "no-secret-of-any-badge-at-all")
         self.ask("PATCH", _badge(badge_id), wanted, secret)
         if "rename" in wanted:
@@ -171,11 +168,9 @@ class ExchangeWorld:
         return self.ask("PUT", target, told, self.known.secrets.get(badge_id, "x" * 30))
 
     def delete(self, badge_id: str) -> None:
-        """Delete a badge as its owner."""
         self.ask("DELETE", _badge(badge_id), None, self.known.secrets.get(badge_id, "x" * 30))
 
     def open_wallet(self, user: str) -> None:
-        """Open a wallet."""
         opened = self.ask("POST", "/api/v1/wallets", {"user_id": user})
         if opened.status == 200:
             self.known.wallets[user] = json.loads(opened.body)["id"]
@@ -197,13 +192,11 @@ class ExchangeWorld:
         self.ask("PATCH", f"/api/v1/wallets/{self.known.wallets.get(user, '')}", {"badge": True})
 
     def schedule(self, event_id: str, target: str, seconds: int) -> None:
-        """Schedule an event."""
         to: dict[str, object] = {"log": True} if target == "log" else {"queue": target}
         body = {"id": event_id, "payload": {"n": 1}, "delay": seconds, "target": to}
         self.ask("POST", "/api/v1/events", body)
 
     def cancel(self, event_id: str) -> None:
-        """Cancel an event."""
         self.ask("DELETE", f"/api/v1/events/{event_id}")
 
     def deliver_event(self, event_id: str) -> None:
@@ -250,7 +243,6 @@ class ExchangeWorld:
                 yield f"/api/v1/wallets/{wallet_id}/{part}", TOKEN
 
     def items(self) -> list[Item]:
-        """Return all items."""
         return list(self.installation.items())
 
 
@@ -298,15 +290,12 @@ def one_machine(clock: Clock, folder: Path) -> Iterator[FileInstallation]:
     """Make an empty file."""
     given = {"DATA": str(folder), "EVENT_QUEUES": QUEUE}
     settings = StandaloneSettings.from_environment(given)
-    database = Database(folder / FILE)
-    try:
+    with closing(Database(folder / FILE)) as database:
         installation = FileInstallation(database, settings, clock)
         installation.settings = replace(
             installation.settings, api_token_digests=SETTINGS.api_token_digests
         )
         yield installation
-    finally:
-        database.close()
 
 
 class OneThread(StackInstallation):

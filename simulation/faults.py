@@ -10,9 +10,9 @@ from typing import TypeVar
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Message, NotSentError, NotStoredError, Queue, Table
-from chalicelib.storage.writes import Put, Write
+from chalicelib.storage.writes import Write
 from chalicelib.units import Seconds
-from simulation.tables import InterceptedTable
+from simulation.storage import InterceptedTable
 
 Result = TypeVar("Result")
 
@@ -40,12 +40,9 @@ class Faults:
         self._plan: list[Fault] = []
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def plan(self, faults: Sequence[Fault]) -> None:
-        self._plan = list(faults)
-
-    def put_aside(self) -> list[Fault]:
-        """Return the rest of the plan and clear it, so that another process can run first."""
-        rest, self._plan = self._plan, []
+    def plan(self, faults: Sequence[Fault]) -> list[Fault]:
+        """Replace the plan; return the rest of it, which another process may go on with."""
+        rest, self._plan = self._plan, list(faults)
         return rest
 
     def leave(self, number: int) -> int:
@@ -56,9 +53,9 @@ class Faults:
     def call(self, operation: Callable[[], Result]) -> Result:
         fault = self._plan.pop(0) if self._plan else Fault.NONE
         if fault is Fault.MEANWHILE:
-            rest, self._plan = self._plan, []
+            rest = self.plan([])
             self.meanwhile()
-            self._plan = rest
+            self.plan(rest)
         if fault is Fault.THROTTLED:
             raise UnavailableError("throttled")
         if fault is Fault.CRASH_BEFORE:
@@ -72,47 +69,33 @@ class Faults:
 
 
 class FaultyTable(InterceptedTable):
-    """A `Table` of which every call may fail; it reports writes to `on_written`."""
+    """A `Table` of which every call may fail."""
 
-    def __init__(
-        self, table: Table, faults: Faults, on_written: Callable[[Sequence[Write]], None]
-    ) -> None:
-        self._table = table
-        self._faults = faults
-        self._on_written = on_written
+    def __init__(self, table: Table, faults: Faults) -> None:
+        self._table, self._faults = table, faults
 
     @property
     def engine(self) -> Table:
         return self._table
 
-    def read(self, method: str, operation: Callable[[], Result]) -> Result:
-        del method
+    def read(self, _: str, operation: Callable[[], Result]) -> Result:
         return self._faults.call(operation)
 
     def write(self, *writes: Write) -> None:
-        self._faults.call(lambda: self._write(writes))
+        self._faults.call(lambda: self._table.write(*writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
         left = self._faults.leave(len(items))
-        self._faults.call(lambda: self._put(items[left:]))
+        self._faults.call(lambda: self._table.put_all(items[left:]))
         if items[:left]:
             raise NotStoredError(items[:left], "unprocessed")
-
-    def _write(self, writes: Sequence[Write]) -> None:
-        self._table.write(*writes)
-        self._on_written(writes)
-
-    def _put(self, items: Sequence[Item]) -> None:
-        self._table.put_all(items)
-        self._on_written([Put(item) for item in items])
 
 
 class FaultyQueue:
     """A `Queue` of which every call may fail."""
 
     def __init__(self, queue: Queue, faults: Faults) -> None:
-        self._queue = queue
-        self._faults = faults
+        self._queue, self._faults = queue, faults
 
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self._faults.call(lambda: self._queue.send(body, delay=delay))
@@ -127,8 +110,7 @@ class FaultyQueue:
 @contextmanager
 def under(faults: Faults, plan: Sequence[Fault]) -> Iterator[None]:
     """Run a process that may end or fail, if faults are planned."""
-    before = faults.put_aside()
-    faults.plan(plan)
+    before = faults.plan(plan)
     try:
         yield
     except (Crash, StorageError):

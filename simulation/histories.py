@@ -18,7 +18,7 @@ from simulation.aws_table import moto_table
 from simulation.aws_world import LONG_ID, AwsScenario, AwsWorld
 from simulation.environment import isolate
 from simulation.machine_world import MachineScenario, MachineWorld
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable
 from simulation.world import MIDNIGHT, World
 
 STEPS = 700

@@ -18,9 +18,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds
-from simulation.archives import FakeArchive
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
+from simulation.storage import FakeArchive, FakeQueue, MemoryTable
 from vumi.cli.options import Invocation
 from vumi.journals import MALFORMED, ArchivedObject, first_name
 from vumi.operate.admin import overview

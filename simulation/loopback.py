@@ -32,8 +32,8 @@ class SilentHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  its name
-        del format, arguments
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
 
 
 class _Host(ThreadingHTTPServer):

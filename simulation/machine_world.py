@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from chalicelib.counting import badge_count, keys
 from chalicelib.counting.summary import Summary
@@ -30,7 +30,7 @@ from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import LifeEnd, Moment, Span
 from simulation.standalone import standalone
-from simulation.tables import InterceptedTable
+from simulation.storage import InterceptedTable
 from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.operate.check.check import check_content
@@ -96,8 +96,7 @@ class Paused(InterceptedTable):
     def engine(self) -> Table:
         return self._world.engine
 
-    def read(self, method: str, operation: Callable[[], Result]) -> Result:
-        del method
+    def read(self, _: str, operation: Callable[[], Result]) -> Result:
         self._world.scheduler.pause()
         return operation()
 
@@ -274,7 +273,7 @@ class MachineWorld(World):
     def _read_versions(self) -> dict[str, int]:
         """Return the versions of all summaries, by partition."""
         version = "json_extract(attributes, '$.version')"
-        return dict(self._rows(f"SELECT pk, {version} FROM items WHERE sk = 'VIEWS'"))  # noqa: S608  a fixed text
+        return dict(self.database.read(f"SELECT pk, {version} FROM items WHERE sk = 'VIEWS'"))  # noqa: S608  a fixed text
 
     def _try(self, do: Callable[[], Result]) -> Result | None:
         """Run a function that may fail or end the process."""
@@ -298,9 +297,6 @@ class MachineWorld(World):
 
     def the_clock_is_set(self) -> None:
         self.now += self.random.choice(self.scenario.jumps)
-
-    def the_process_is_killed(self) -> None:
-        self.restart()
 
     def a_malformed_message_comes(self) -> None:
         self._try(lambda: self.queue.send(self.random.choice(MALFORMED_BODIES)))
@@ -353,7 +349,7 @@ class MachineWorld(World):
         while self.scheduler.under_way:
             self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
         self.now = max(self.moment.seconds, self.clock())
-        while self._rows("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
+        while self.database.read("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
             self.now += 60
             self.queue.redrive()
             self.put()
@@ -372,15 +368,12 @@ class MachineWorld(World):
             )
         self.close()
 
-    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.database.read(sql)
-
     goes_on = 0.3
     happenings: ClassVar = {
         visitors_come: 30,
         a_loop_steps: 40,
         the_clock_is_set: 12,
-        the_process_is_killed: 1,
+        restart: 1,
         a_malformed_message_comes: 1,
         dead_letters_are_sent_again: 1,
         the_disk_fills_or_empties: 1,

@@ -57,9 +57,6 @@ class Scheduler:
         self.current: Operation | None = None
         self.under_way: list[Operation] = []
 
-    def start(self, operation: Operation) -> None:
-        self.under_way.append(operation)
-
     def pause(self) -> None:
         """Let other operations run; an operation calls this before each of its storage calls."""
         if self.current is not None:

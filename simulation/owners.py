@@ -34,10 +34,10 @@ from chalicelib.storage.items import Item, key_of, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from simulation.faults import Crash
-from simulation.hosts import Host
 from simulation.ledger import Ledger, Moment, Span
 from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation
+from simulation.resources import Host
 
 BANNED = 0.15
 """The share of the requests that set or lift a ban."""
@@ -128,7 +128,6 @@ class Owners:
         self._world.start(run)
 
     def lift_bans(self, table: Table) -> None:
-        """Lift all bans."""
         for one in bans.read_all(table):
             bans.lift(table, one.pattern)
         self._world.resources.bans.forget()

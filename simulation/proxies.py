@@ -72,9 +72,11 @@ def nginx_example(
     return nginx(folder, text)
 
 
-def caddy_example(folder: Path, port: int, plain: int) -> Sequence[str]:
+def caddy_example(
+    folder: Path, port: int, plain: int, example: Path = EXAMPLES / "Caddyfile"
+) -> Sequence[str]:
     """Return the command of a Caddy with the example, on a port for HTTPS and one for HTTP."""
-    text = (EXAMPLES / "Caddyfile").read_text()
+    text = example.read_text()
     assert text.count("\n{\n") == 1
     options = CADDY.format(port=port, plain=plain)
     return caddy(folder, text.replace("\n{\n", "\n{" + options))

@@ -16,13 +16,9 @@ def complete(received: bytes) -> bool:
     return len(body) >= int(length or 0)
 
 
-def receive(
-    connected: socket.socket, received: bytes = b"", *, without_body: bool = False
-) -> bytes:
-    """Return the whole answer that begins with `received`.
-
-    Raises `ConnectionError` and `TimeoutError`.
-    """
+def receive(connected: socket.socket, *, without_body: bool = False) -> bytes:
+    """Return the whole answer. Raises `ConnectionError` and `TimeoutError`."""
+    received = b""
     while not (END_OF_HEAD in received if without_body else complete(received)):
         part = connected.recv(65_536)
         if not part:

@@ -1,9 +1,10 @@
-"""Resources made of the parts that a test or a measurement gives."""
+"""Resources made of the parts that a test or a measurement gives, and hosts among those parts."""
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from chalicelib.events.sender import Sender
 from chalicelib.history.routes import Top
 from chalicelib.http.authentication import RefusalLog
 from chalicelib.outgoing.fetching import Fetcher
-from chalicelib.outgoing.urls import Resolver
+from chalicelib.outgoing.urls import Record, Resolver
 from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.resources import Bans, Limits, NoLimits, Quota, Room
 from chalicelib.settings import Settings
@@ -24,6 +25,36 @@ from chalicelib.units import Seconds
 
 MISSING: Any = None
 """The value of a part that was not given; its use fails."""
+
+
+@dataclass
+class Host:
+    """A host whose files have these lines, or a failure; `asked` records its fetches."""
+
+    lines: Sequence[str] = ()
+    failure: Exception | None = None
+    asked: list[tuple[str, bool]] = field(default_factory=list)
+
+    def fetch(self, url: str, *, is_listed: bool) -> bytes:
+        self.asked.append((url, is_listed))
+        if self.failure:
+            raise self.failure
+        return "\n".join(self.lines).encode(errors="surrogateescape")
+
+
+class Names:
+    """A resolver that gives its answers in turn, and then always the last one."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self._answers = list(answers)
+
+    def __call__(self, host: str, port: int, **options: Any) -> list[Record]:
+        assert options == {"type": socket.SOCK_STREAM}
+        self.asked.append((host, port))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        family = socket.AF_INET
+        return [(family, socket.SOCK_STREAM, 6, "", (address, port)) for address in answer]
 
 
 @dataclass

@@ -13,10 +13,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, AnyStr, TypeAlias
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
@@ -42,12 +42,11 @@ def start(
     program: Sequence[str],
     settings: Mapping[str, str],
     stderr: int | None = subprocess.PIPE,
-    sources: Path = ROOT,
 ) -> Process:
     """Start a program, a module and its arguments, over a folder, without waiting for it."""
     return subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
-        cwd=sources,
+        cwd=ROOT,
         env=environment(folder, settings),
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -77,19 +76,14 @@ def start_client(module: str, given: object) -> subprocess.Popen[bytes]:
 
 def run_client(module: str, given: object) -> Any:
     """Run a module, which reads `given` as JSON and prints its result as JSON."""
-    finished = subprocess.run(  # noqa: S603  a module of this project
-        [sys.executable, "-m", module],
-        input=json.dumps(given),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+    printed = subprocess.check_output(  # noqa: S603  a module of this project
+        [sys.executable, "-m", module], input=json.dumps(given), cwd=ROOT, text=True
     )
-    return json.loads(finished.stdout)
+    return json.loads(printed)
 
 
 @contextmanager
-def killed(process: Process) -> Iterator[Process]:
+def killed(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
     """Kill the process at the end of the block."""
     with process:
         try:
@@ -109,13 +103,10 @@ def request(
 
     Raises `OSError` and `HTTPException`.
     """
-    connection = http.client.HTTPConnection(*address, timeout=ANSWER_SECONDS)
-    try:
+    with closing(http.client.HTTPConnection(*address, timeout=ANSWER_SECONDS)) as connection:
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
-    finally:
-        connection.close()
 
 
 class ServerProcess:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
 from zlib import crc32
 
 from chalicelib.counting import badge_count, keys, storing
@@ -98,13 +99,8 @@ def fold(table: Table, now: Seconds, badge_id: str = BADGE) -> int:
 @contextmanager
 def in_time_zone(name: str) -> Iterator[None]:
     """Set the time zone of the process."""
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = name
-    time.tzset()
-    try:
-        yield
-    finally:
-        os.environ.pop("TZ")
-        if before is not None:
-            os.environ["TZ"] = before
+    with ExitStack() as stack:
+        stack.callback(time.tzset)
+        stack.enter_context(patch.dict(os.environ, TZ=name))
         time.tzset()
+        yield

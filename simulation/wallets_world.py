@@ -40,10 +40,10 @@ from chalicelib.wallets.wallet import (
     nonce,
 )
 from simulation import aws_events as events
-from simulation.archives import FakeArchive
 from simulation.aws_events import entry_record
 from simulation.faults import Crash, Fault, Faults, FaultyTable, under
 from simulation.resources import GivenResources
+from simulation.storage import FakeArchive
 
 START: Seconds = 1_800_000_000.0
 NOBODY = "7" * 26
@@ -106,19 +106,15 @@ class Books:
             assert PostingResult.of(item, entry.posting) == PostingResult(entry), (
                 "an entry has no nonce"
             )
-        assert sum(self.balances.values()) == self.deposited
-        times = Counter(nonce(entry.posting) for entry in self.all_entries)
+        postings = [entry.posting for entry in self.all_entries]
+        deposits = [one.amount for one in postings if one.kind is PostingKind.DEPOSIT]
+        assert sum(self.balances.values()) == sum(deposits)
+        times = Counter(map(nonce, postings))
         assert set(times.values()) <= {1}, "money moved twice under one nonce"
 
     @property
     def all_entries(self) -> set[Entry]:
         return {entry for _, entry in self.entries}
-
-    @property
-    def deposited(self) -> int:
-        """The sum of all deposits."""
-        postings = [entry.posting for entry in self.all_entries]
-        return sum(one.amount for one in postings if one.kind is PostingKind.DEPOSIT)
 
     def check_answers(self, answers: Sequence[PostingResult]) -> None:
         """Check that each posting that was done is in all its journals, a refused one in none."""
@@ -200,7 +196,7 @@ class ArchiveWorld:
 
     def remove(self, item: Item) -> None:
         """Add an entry that was removed from the table to the stream."""
-        self.removed.append((text(item, "PK").removeprefix(wallets.PARTITION), Entry.of(item)))
+        self.removed.append((_wallet_of(item), Entry.of(item)))
 
     def deliver(self, size: int, faults: Sequence[Fault] = ()) -> None:
         """Deliver up to `size` entries to the consumer; entries that fail come again."""
@@ -254,7 +250,7 @@ class WalletsWorld:
         self.first: dict[Key, PostingResult] = {}
         self.archive = ArchiveWorld()
         self.readers: list[Reader] = []
-        self._faulty = FaultyTable(table, self.faults, lambda _: None)
+        self._faulty = FaultyTable(table, self.faults)
         bits = Random(1).getrandbits  # noqa: S311  the same in each run
         self._ledgers = [Ledger(self._faulty, partial(self._clock, one), bits) for one in CLOCKS]
 
@@ -275,7 +271,6 @@ class WalletsWorld:
 
     @property
     def wallet_ids(self) -> list[str]:
-        """The ids of all wallets."""
         owned = [self.table.get(wallets.owner(user)) for user in sorted(self.users)]
         return [text(item, "wallet") for item in owned if item]
 
@@ -322,7 +317,6 @@ class WalletsWorld:
         return PostingOutcome.DONE
 
     def balance(self, wallet_id: str) -> int:
-        """Return the balance of a wallet."""
         return wallets.read(self.table, wallet_id).balance
 
     def read(self, place: int, *, goes_on: bool) -> None:
@@ -371,13 +365,9 @@ class WalletsWorld:
             reader.read_all(self.table)
         self.check()
         for wallet_id in self.wallet_ids:
-            self._check_journal(wallet_id)
-
-    def _check_journal(self, wallet_id: str) -> None:
-        """Check that the pages of a journal have its wallet's entries, newest first."""
-        reader = Reader(wallet_id)
-        reader.read_all(self.table)
-        assert reader.seen == entries_of(self.table, wallet_id)[::-1]
+            reader = Reader(wallet_id)
+            reader.read_all(self.table)
+            assert reader.seen == entries_of(self.table, wallet_id)[::-1], "newest first"
 
 
 def _places(ids: Sequence[str], item: Item) -> list[int]:

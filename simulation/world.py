@@ -138,7 +138,7 @@ class World:
     def start(self, run: Callable[[Operation], None], timeout: Seconds = FAR_SECONDS) -> None:
         """Start an operation in a process with its own clock."""
         skew = self.random.uniform(-0.5, 0.5) * self.skew
-        self.scheduler.start(Operation(run, self.now, skew, timeout))
+        self.scheduler.under_way.append(Operation(run, self.now, skew, timeout))
 
     def looking(self) -> Looking | None:
         """Return the request for a badge that is running now."""

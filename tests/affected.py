@@ -24,7 +24,8 @@ IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.+)", re.MULTILINE
 def affected(changed: Iterable[Path]) -> list[Path]:
     """Return the unit tests that import any of these files, or read documents if one is here."""
     files = [*changed]
-    modules = {module for file in files for module in _modules_of(file)}
+    modules = {file for file in files if file.suffix == ".py"}
+    modules.update(*(file.parent.glob("*.py") for file in files if file.suffix != ".py"))
     is_documented = any(file.suffix == DOCUMENT for file in files)
     tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
     return [
@@ -32,10 +33,6 @@ def affected(changed: Iterable[Path]) -> list[Path]:
         for test in tests
         if modules & _reach(test) or (is_documented and DOCUMENT in test.read_text())
     ]
-
-
-def _modules_of(file: Path) -> Iterable[Path]:
-    return [file] if file.suffix == ".py" else file.parent.glob("*.py")
 
 
 @cache
@@ -72,14 +69,7 @@ def _changes_since(base: str) -> list[Path]:
 
 
 def _git(*command: str) -> list[str]:
-    finished = subprocess.run(  # noqa: S603  our own words
-        ["git", *command],  # noqa: S607
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return finished.stdout.splitlines()
+    return subprocess.check_output(["git", *command], cwd=ROOT, text=True).splitlines()  # noqa: S603, S607  ours
 
 
 if __name__ == "__main__":

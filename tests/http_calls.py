@@ -125,17 +125,13 @@ class Example:
 
     def lines(self, *, has_status: bool) -> Iterator[str]:
         """Yield the request and the answer, which needs its status if the call has several."""
-        if self.answer is None and not self.asks:
+        is_plain = "?" not in self.curl and " -" not in self.curl
+        if self.answer is None and is_plain:
             return
         yield from ("", "```sh", self.curl, "```")
         if self.answer is not None:
             yield from ("", f"Answers {self.status}:") if has_status else ()
             yield from ("", "```json", *_shown(self.answer), "```")
-
-    @property
-    def asks(self) -> bool:
-        """Whether the line has more than the method and the path."""
-        return "?" in self.curl or " -" in self.curl
 
 
 def _shown(answer: Json) -> Iterator[str]:

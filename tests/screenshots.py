@@ -24,9 +24,8 @@ from chalicelib.owners import claiming
 from tests.browser.conftest import launching
 from tests.browser.operators import Operator
 from tests.browser.visit import Visit
-from tests.gallery import BADGE, put_history
-from tests.pictures import FOLDER
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
+from tests.pictures import BADGE, FOLDER, put_history
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 

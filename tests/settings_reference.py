@@ -39,11 +39,8 @@ def _rows() -> Iterator[str]:
             where = "one machine" if kind is StandaloneSettings else ""
             values = f"{FORMS[setting.form]}: {setting.valid}"
             cells = [f"`{setting.name}`", where, _default(setting), values, setting.meaning]
-            yield "|".join(["", *map(_cell, cells), ""])
-
-
-def _cell(text: str) -> str:
-    return f" {text.replace('|', chr(92) + '|')} " if text else " "
+            escaped = [text.replace("|", r"\|") for text in cells]
+            yield "|".join(["", *(f" {text} " if text else " " for text in escaped), ""])
 
 
 def _default(setting: Setting) -> str:

@@ -61,7 +61,7 @@ def _resources(aws: StubbedAws) -> GivenResources:
 def _spend(aws: StubbedAws, live_views: int) -> float:
     """Return the processor seconds of a request. Raises `RuntimeError` for a wrong count."""
     aws.hold(live_views)
-    get = partial(get_views.handler, events.get_views(BADGE_ID), None)
+    get = partial(get_views.handler, events.ask(BADGE_ID), None)
     shown = json.loads(get()["body"]).get("message")
     if shown != str(FOLDED + live_views):
         raise RuntimeError(f"the badge shows {shown!r} instead of {FOLDED + live_views}")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import accumulate
 
 from chaos.checker.history import LAST_DAY, Kind, Operation, Span
-from chaos.faults.clock import Jump
+from chaos.faults import Jump
 
 TOLERANCE_SECONDS = 0.05
 """The most by which the server's clock differs from the computed one."""

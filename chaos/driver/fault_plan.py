@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.driver.server import MAX_TRANSACTIONS, THREADS, Server
-from chaos.faults.clock import OffsetClock
-from chaos.faults.disk import Disk, limit, unlimit
+from chaos.faults import Disk, OffsetClock, limit, unlimit
 
 SPARE_BYTES = 400_000
 """The most bytes that a full disk has left, so that different writes fail."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from chaos.driver.clients import Attacker, Owners, Reader
 from chaos.driver.fault_plan import Fault, Faults
 from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
 from chaos.driver.visitors import Visits
-from chaos.faults.clock import OffsetClock
-from chaos.faults.disk import Disk, small_disk
+from chaos.faults import Disk, OffsetClock, small_disk
 from simulation.attacks import prepare
 from simulation.environment import ROOT
+from simulation.server_process import killed
 
 BADGES = 40
 OWNED = tuple(f"chaos/owned {number}" for number in range(6))
@@ -103,8 +103,7 @@ class Machine:
         deadline = time.monotonic() + seconds
         path = str(self._folder / VISITS)
         visits = Visits(*target, seconds, CONNECTIONS, SLOW_CONNECTIONS, BADGE_IDS, path)
-        visitors = cleanup.enter_context(visits.start())
-        cleanup.callback(_end, visitors)
+        visitors = cleanup.enter_context(killed(visits.start()))
         self._clock.jump_before_midnight(MIDNIGHT_SECONDS)
         reader = Reader(self._server, self._seed, BADGE_IDS, recorder)
         cleanup.callback(reader.stop)
@@ -168,12 +167,6 @@ class Machine:
         )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-
-
 def _find_errors(folder: Path) -> list[str]:
     """Return the unexpected log lines of all starts.
 
@@ -188,9 +181,7 @@ def _find_errors(folder: Path) -> list[str]:
 
 def _find_unexpected(text: str) -> Iterator[str]:
     """Yield the unexpected lines; a killed process may leave its last line unfinished."""
-    *lines, unfinished = text.split("\n")
-    del unfinished
-    for line in lines:
+    for line in text.split("\n")[:-1]:
         try:
             entry = json.loads(line)
         except ValueError:
@@ -203,8 +194,5 @@ def _find_unexpected(text: str) -> Iterator[str]:
 
 def run(seed: str, seconds: float, folder: Path, *, mounted: bool = True) -> Survived:
     """Run one machine in a new folder. Raises `DiedError` and `TimeoutError`."""
-    disk = small_disk(folder / DISK, mounted=mounted)
-    try:
+    with closing(small_disk(folder / DISK, mounted=mounted)) as disk:
         return Machine(seed, folder, disk).run(seconds)
-    finally:
-        disk.close()

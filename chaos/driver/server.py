@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from chaos.faults.clock import OffsetClock
+from chaos.faults import OffsetClock
 from simulation.server_process import NotStartedError, ServerProcess, request, start
 from vumi.cli.program import main
 
@@ -83,8 +83,7 @@ class Server:
     @property
     def pid(self) -> int:
         """The id of the running process. Raises `DiedError` if none runs."""
-        self.check()
-        return self._process.pid if self._process else 0
+        return self.check().pid
 
     def start(self) -> None:
         """Start the server, and wait until it answers. Raises `DiedError`."""
@@ -109,42 +108,41 @@ class Server:
         self._logging.start()
         return self._process
 
-    def check(self) -> None:
-        """Check that the server runs. Raises `DiedError`."""
+    def check(self) -> subprocess.Popen[str]:
+        """Return the process, if it runs. Raises `DiedError`."""
         if self._process is None or self._process.poll() is not None:
             status = self._process and self._process.returncode
             raise DiedError(f"the server ended by itself, exit status {status}: {self._last_log()}")
+        return self._process
 
     def kill(self) -> None:
         """Kill the server with SIGKILL, so none of its code runs after this."""
-        os.kill(self.pid, signal.SIGKILL)
-        if self._process is not None:
-            self._process.wait(PATIENCE_SECONDS)
-        self._logging.join()
+        self._kill(self.check())
 
     def kill_between(self, thread: str, begins: int) -> None:
         """Let the server end itself when a thread begins a transaction, or kill it if none does."""
         self._crash_file.write_text(f"{begins} {thread}")
-        os.kill(self.pid, signal.SIGUSR1)
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(CRASH_SECONDS)
-            self._process.kill()
-            self._process.wait(PATIENCE_SECONDS)
+        process = self.check()
+        process.send_signal(signal.SIGUSR1)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(CRASH_SECONDS)
+        self._kill(process)
+
+    def _kill(self, process: subprocess.Popen[str]) -> None:
+        process.kill()
+        process.wait(PATIENCE_SECONDS)
         self._logging.join()
 
     def pause(self, seconds: float) -> None:
         """Pause the server, as when the machine is out of memory or asleep."""
-        os.kill(self.pid, signal.SIGSTOP)
+        self.check().send_signal(signal.SIGSTOP)
         time.sleep(seconds)
-        os.kill(self.pid, signal.SIGCONT)
+        self.check().send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """End the server if it runs."""
         if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-            self._logging.join()
+            self._kill(self._process)
 
     def request(
         self, target: str, method: str = "GET", body: str | None = None, secret: str = ""

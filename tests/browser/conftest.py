@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.visit import Visit
-from tests.processes.programs import require
-from tests.processes.server import Server, running
+from tests.processes.programs import Server, require, running
 
 EXECUTABLES = ("chromium-headless-shell", "chromium")
 """The first has no windows, and takes half of the processor time of the second."""

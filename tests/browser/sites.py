@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from simulation.loopback import SilentHandler, serving
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 ON_THIS_MACHINE = (
     "--host-resolver-rules=MAP *.example 127.0.0.1",  # the script counts nothing on localhost

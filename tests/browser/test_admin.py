@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.operators import BURST, EVIL_IDS, NO_NUMBER, Operator, filled
 from tests.browser.visit import Visit
-from tests.processes.server import Server, create_token, running
+from tests.processes.programs import Server, create_token, running
 
 BADGES = 6_000
 USER, OF_A_USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "a user's token"
@@ -128,14 +128,9 @@ def test_evil_ids_are_text_and_stay_in_their_cell(operator: Operator) -> None:
         assert shown == badge_id
         address = page.locator("#rows a").evaluate("link => link.href")
         assert address.startswith(f"{operator.visit.root}/s?id=")
-        assert decoded(page, address) == badge_id
+        read = "link => new URL(link).searchParams.get('id')"
+        assert page.evaluate(read, address) == badge_id, "as the page of the badge reads it"
     assert page.locator("#rows script, #rows img, #rows b").count() == 0
-
-
-def decoded(page: Page, address: str) -> str:
-    """Return the id that the page of a badge reads from an address."""
-    text: str = page.evaluate("link => new URL(link).searchParams.get('id')", address)
-    return text
 
 
 def test_badges_are_sorted_searched_and_paged(operator: Operator) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visit import DRAWN, Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 HOSTILE = "<script>document.title='run'</script>\"'&${count}" + "long" * 30
 PIXEL = """
@@ -21,9 +21,9 @@ image => {
 """
 
 
-def open_page(visit: Visit, badge_id: str, more: str = "") -> Page:
+def open_page(visit: Visit, badge_id: str) -> Page:
     """Open the page of a badge and wait until its pictures are drawn."""
-    visit.page.goto(f"{visit.root}/s?id={quote(badge_id, safe='')}{more}")
+    visit.page.goto(f"{visit.root}/s?id={quote(badge_id, safe='')}")
     for picture in visit.page.locator("img").all():
         visit.page.wait_for_function(DRAWN, arg=picture.element_handle())
     return visit.page

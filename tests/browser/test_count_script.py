@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.sites import ON_THIS_MACHINE, Site, published
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 names = count()
 

@@ -24,8 +24,7 @@ import pytest
 
 from tests.browser.conftest import ARGUMENTS, EXECUTABLES
 from tests.browser.sites import COUNTS, ON_THIS_MACHINE, Pages, Site, published
-from tests.processes.programs import PATIENCE_SECONDS, require
-from tests.processes.server import Server
+from tests.processes.programs import PATIENCE_SECONDS, Server, require
 
 FIREFOX = "firefox-esr"
 PREFERENCES = 'user_pref("network.dns.forceResolve", "127.0.0.1");\n'

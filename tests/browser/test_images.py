@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from chalicelib.badges.options import STYLES
 from tests.browser.visit import Scheme, Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 SIZE = (640, 200)
 """A small screen, because its pixels are compared and drawing each takes time."""

@@ -18,9 +18,9 @@ from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Delete
 from tests.browser.test_page import tell_github
 from tests.browser.visit import Visit
-from tests.gallery import put_history
+from tests.pictures import put_history
 from tests.processes.hosts import Host, hosting
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, running
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, running
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 

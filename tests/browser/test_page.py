@@ -13,7 +13,7 @@ from chalicelib.badges.logos import paths
 from chalicelib.history.periods import Show
 from chalicelib.http.tokens import digest
 from tests.browser.visit import Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 ODD_ID = "o'wner/na me\N{EYES}\"(1)"
 ODD_ID_ENCODED = "o%27wner%2Fna%20me%F0%9F%91%80%22%281%29"

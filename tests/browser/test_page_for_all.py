@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visit import DESKTOP, NARROW, Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 STATES = {
     "empty": "",

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.test_page import MORE, NAME, ODD_ID, ODD_ID_ENCODED
 from tests.browser.visit import Visit
-from tests.processes.server import Server, create_token
+from tests.processes.programs import Server, create_token
 
 COUNTDOWN = "Countdown to a scheduled event"
 LABEL = "views [a] <b> \\ &"

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 
 from simulation.loopback import SilentHandler, serving
 from tests.browser.visit import Visit
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "static-site"
@@ -34,14 +34,10 @@ def site(server: Server, tmp_path: Path) -> Iterator[str]:
     text = page.read_text()
     assert text.count(COUNTER) == 5
     own_id = f"{tmp_path.name}%2F"
-    text = text.replace(COUNTER, site_of(server))
+    text = text.replace(COUNTER, server.url.rstrip("/"))
     page.write_text(text.replace("me.example%2F", own_id))
     with serving(partial(Files, directory=tmp_path)) as port:
         yield f"http://localhost:{port}/"
-
-
-def site_of(server: Server) -> str:
-    return f"http://{server.host}:{server.port}"
 
 
 @pytest.fixture
@@ -101,9 +97,9 @@ def test_the_most_read_posts_of_the_page_are_listed(
 def test_a_script_changes_nothing(browser: Browser, server: Server, site: str, badge: str) -> None:
     """The browser sends the claim, because a form could, and the counter refuses it."""
     claim = "url => fetch(url, {method: 'POST', mode: 'no-cors', body: '{\"id\": \"%s\"}'})"
-    with Visit.of(browser, server) as visit:
-        visit.page.route(f"{site}**", lambda route: route.continue_())
+    with visiting(browser, server, site) as visit:
         visit.page.goto(site)
         with visit.page.expect_response("**/api/v1/badges") as refused:
             visit.page.evaluate(claim % f"{badge}own", f"{visit.root}/api/v1/badges")
         assert refused.value.status == 403
+        visit.complaints.clear()

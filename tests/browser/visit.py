@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.processes.server import Server
+from tests.processes.programs import Server
 
 Scheme = Literal["light", "dark"]
 AXE = resources.files("axe_playwright_python") / "axe.min.js"
@@ -76,7 +76,7 @@ class Visit:
 
     @property
     def root(self) -> str:
-        return f"http://{self.server.host}:{self.server.port}"
+        return self.server.url.rstrip("/")
 
     def open(self, fragment: str = "") -> Visit:
         """Open the page and wait until the script has run; the pictures may still be loading."""

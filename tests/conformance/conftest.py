@@ -1,7 +1,6 @@
 """The engines that every test of a port runs over.
 
-|`AWS_ENDPOINT_URL` adds the DynamoDB, SQS and S3 at that URL. A test is skipped by name where an
-engine differs from AWS: `pytest.mark.wrong_on(engine, reason)`.
+`AWS_ENDPOINT_URL` adds the DynamoDB, SQS and S3 at that URL.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from chalicelib.aws.clients import S3Archive, aws_client
 from chalicelib.aws.json_client import Connections, endpoint_of, json_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.storage.writes import ConditionFailedError, Write
 from simulation.aws_table import endpoint_client, moto_client, new_table
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable, sqlite_table
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable
 
 ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ else [])]
 
@@ -48,6 +47,15 @@ class ArchiveUnderTest:
     read_all: Callable[[], dict[str, bytes]]
 
 
+def succeeds(table: Table, *writes: Write) -> bool:
+    """Write, and return whether all conditions held."""
+    try:
+        table.write(*writes)
+    except ConditionFailedError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Clients:
     """The clients of a running engine, which all tests of a module share."""
@@ -62,9 +70,16 @@ class Clients:
             self.made[service] = make(service)
         return self.made[service]
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "wrong_on(engine, reason): an engine that fails this test")
+    @contextmanager
+    def of_functions(self, service: str) -> Iterator[Any]:
+        """Make the client that Lambda functions have."""
+        client = self.of(service)
+        if self.engine == "moto":
+            yield moto_client(service, client)
+            return
+        url = endpoint_of(service, client.meta.region_name, os.environ)
+        with closing(Connections(url, client.meta.config.read_timeout)) as patient:
+            yield json_client(service, os.environ, time.time, patient.post)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -77,16 +92,6 @@ def table_clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
     yield from _running(request.param)
 
 
-@pytest.fixture
-def engine(request: pytest.FixtureRequest, clients: Clients) -> str:
-    return _unless_wrong(request, clients.engine)
-
-
-@pytest.fixture
-def table_engine(request: pytest.FixtureRequest, table_clients: Clients) -> str:
-    return _unless_wrong(request, table_clients.engine)
-
-
 def _running(engine: str) -> Iterator[Clients]:
     with mock_aws() if engine == "moto" else nullcontext():
         clients = Clients(engine)
@@ -95,45 +100,37 @@ def _running(engine: str) -> Iterator[Clients]:
             client.close()
 
 
-def _unless_wrong(request: pytest.FixtureRequest, name: str) -> str:
-    for marker in request.node.iter_markers("wrong_on"):
-        if marker.args[0] == name:
-            pytest.skip(marker.args[1])
-    return name
-
-
 @pytest.fixture
-def table(table_engine: str, table_clients: Clients, tmp_path: Path) -> Iterator[Table]:
+def table(table_clients: Clients, tmp_path: Path) -> Iterator[Table]:
     with ExitStack() as stack:
-        if table_engine == "sqlite":
-            yield SqliteTable(stack.enter_context(_database(tmp_path)))
-            return
-        if table_engine == "memory":
+        if table_clients.engine == "sqlite":
+            yield stack.enter_context(sqlite_table(tmp_path))
+        elif table_clients.engine == "memory":
             yield MemoryTable()
-            return
-        client = table_clients.of("dynamodb")
-        sender = stack.enter_context(_function_client(table_engine, "dynamodb", client))
-        yield stack.enter_context(new_table(client, sender))
+        else:
+            client = table_clients.of("dynamodb")
+            sender = stack.enter_context(table_clients.of_functions("dynamodb"))
+            yield stack.enter_context(new_table(client, sender))
 
 
 @pytest.fixture
-def queue(engine: str, clients: Clients, tmp_path: Path) -> Iterator[QueueUnderTest]:
+def queue(clients: Clients, tmp_path: Path) -> Iterator[QueueUnderTest]:
     with ExitStack() as stack:
-        if engine == "sqlite":
-            database = stack.enter_context(_database(tmp_path))
+        if clients.engine == "sqlite":
+            database = stack.enter_context(closing(Database(tmp_path / FILE)))
             local = SqliteQueue(database, "conformance", lambda: 0.0)
             yield QueueUnderTest(local, lambda: [m.body for m in local.receive(100)])
             return
         client = clients.of("sqs")
         url = client.create_queue(QueueName=f"conformance-{uuid.uuid4()}")["QueueUrl"]
-        ours = SqsQueue(stack.enter_context(_function_client(engine, "sqs", client)), url)
+        ours = SqsQueue(stack.enter_context(clients.of_functions("sqs")), url)
         yield QueueUnderTest(ours, lambda: _take_all(client, url))
         client.delete_queue(QueueUrl=url)
 
 
 @pytest.fixture
-def archive(engine: str, clients: Clients, tmp_path: Path) -> Iterator[ArchiveUnderTest]:
-    if engine == "sqlite":
+def archive(clients: Clients, tmp_path: Path) -> Iterator[ArchiveUnderTest]:
+    if clients.engine == "sqlite":
         folder = tmp_path / "archive"
         yield ArchiveUnderTest(FolderArchive(folder), lambda: _files(folder))
         return
@@ -157,26 +154,6 @@ def _objects(client: Any, bucket: str) -> dict[str, bytes]:
         one["Key"]: client.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
         for one in listed
     }
-
-
-@contextmanager
-def _database(folder: Path) -> Iterator[Database]:
-    database = Database(folder / FILE)
-    try:
-        yield database
-    finally:
-        database.close()
-
-
-@contextmanager
-def _function_client(engine: str, service: str, client: Any) -> Iterator[Any]:
-    """Make the client of Lambda functions."""
-    if engine == "endpoint":
-        url = endpoint_of(service, client.meta.region_name, os.environ)
-        with closing(Connections(url, client.meta.config.read_timeout)) as patient:
-            yield json_client(service, os.environ, time.time, patient.post)
-        return
-    yield moto_client(service, client)
 
 
 def _take_all(client: Any, url: str) -> list[str]:

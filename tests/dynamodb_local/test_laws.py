@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from simulation.aws_table import bare_table, endpoint_client, endpoint_table
 from simulation.aws_world import AwsWorld
@@ -32,19 +31,5 @@ def test_no_history_of_views_breaks_a_law(client: Any, kind: str, seed: int) -> 
         AwsWorld(seed, AWS_SCENARIOS[kind], table).run(STEPS)
 
 
-class AnyHistoryOfEvents(events.AnyHistory):
-    """Events over DynamoDB Local."""
-
-    engine: ClassVar = staticmethod(endpoint_table)
-
-
-class AnyHistoryOfWallets(wallets.AnyHistory):
-    """Wallets over DynamoDB Local."""
-
-    engine: ClassVar = staticmethod(endpoint_table)
-
-
-TestEvents = AnyHistoryOfEvents.TestCase
-TestEvents.settings = settings(max_examples=4, stateful_step_count=40)
-TestWallets = AnyHistoryOfWallets.TestCase
-TestWallets.settings = settings(max_examples=4, stateful_step_count=20)
+TestEvents = events.AnyHistory.to_test(4, 40, engine=staticmethod(endpoint_table))
+TestWallets = wallets.AnyHistory.to_test(4, 20, engine=staticmethod(endpoint_table))

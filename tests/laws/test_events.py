@@ -8,27 +8,24 @@ is late, whatever the clocks did.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import count
-from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib.events.event import Claims, DeliveryResult, Leases
-from chalicelib.storage.ports import Table
 from simulation.aws_table import moto_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld
 from simulation.faults import Fault
-from simulation.tables import sqlite_table
+from simulation.storage import sqlite_table
 from tests.profile import SHARE_OF_LAWS, cases
 from vumi.workers.events import ProcessClaims
 
-FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
+FAULTS = [fault for fault in Fault if fault is not Fault.MEANWHILE]
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
     st.just([]),
     st.integers(0, 4).flatmap(
@@ -45,24 +42,43 @@ def at_place(place: int | None) -> list[Fault]:
     return [] if place is None else [Fault.NONE] * place + [Fault.MEANWHILE]
 
 
-@contextmanager
-def on_sqlite() -> Iterator[Table]:
-    with tempfile.TemporaryDirectory() as folder, sqlite_table(Path(folder)) as table:
-        yield table
+class HistoryOver(RuleBasedStateMachine):
+    """Any history over a table of an engine, in a world that judges it at its end."""
+
+    engine: ClassVar[Any] = staticmethod(sqlite_table)
+    world: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cleanup = ExitStack()
+        self.table = self.cleanup.enter_context(self.engine())
+
+    def teardown(self) -> None:
+        try:
+            self.world.end()
+        finally:
+            self.cleanup.close()
+
+    @classmethod
+    def to_test(cls, number: int, steps: int, **other: object) -> Any:
+        """Return the test with so many histories, perhaps over another `engine`."""
+        history: Any = type(cls.__name__, (cls,), {**other})
+        case = history.TestCase
+        case.settings = settings(max_examples=number, stateful_step_count=steps)
+        return case
 
 
-class AnyHistory(RuleBasedStateMachine):
+class AnyHistory(HistoryOver):
     """Requests, sweeps, messages and crashes in any order; processes share only the table."""
 
-    engine: ClassVar = staticmethod(on_sqlite)
+    world: EventsWorld
     claims: ClassVar[type[Claims]] = Leases
     delivering: ClassVar[set[int | None]] = {None, 2}
     sweeps_ahead: ClassVar = [0, 100_000, -100_000]
 
     def __init__(self) -> None:
         super().__init__()
-        self.cleanup = ExitStack()
-        self.world = EventsWorld(self.cleanup.enter_context(self.engine()), self.claims())
+        self.world = EventsWorld(self.table, self.claims())
         self.asked: list[int] = []
 
     def others(self, does: str) -> None:
@@ -157,18 +173,6 @@ class AnyHistory(RuleBasedStateMachine):
     def success_is_final(self) -> None:
         self.world.note_success()
 
-    def teardown(self) -> None:
-        try:
-            self.world.end()
-        finally:
-            self.cleanup.close()
-
-
-class AnyHistoryOnDynamoDB(AnyHistory):
-    """The same histories over DynamoDB, on moto."""
-
-    engine: ClassVar = staticmethod(moto_table)
-
 
 class AnyHistoryOnOneMachine(AnyHistory):
     """The same histories in one process that knows its deliveries and whose clock jumps."""
@@ -207,10 +211,7 @@ class AnyHistoryOnOneMachine(AnyHistory):
         self.world.faults.meanwhile = lambda: None
 
 
-TestEvents = AnyHistory.TestCase
-TestEvents.settings = settings(max_examples=cases(60, SHARE_OF_LAWS), stateful_step_count=60)
-TestEventsOnOneMachine = AnyHistoryOnOneMachine.TestCase
-TestEventsOnOneMachine.settings = TestEvents.settings
-TestEventsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
+TestEvents = AnyHistory.to_test(cases(60, SHARE_OF_LAWS), 60)
+TestEventsOnOneMachine = AnyHistoryOnOneMachine.to_test(cases(60, SHARE_OF_LAWS), 60)
 # The first case is the simplest, which only repeats a rule, so the quick profile runs two.
-TestEventsOnDynamoDB.settings = settings(max_examples=cases(8), stateful_step_count=20)
+TestEventsOnDynamoDB = AnyHistory.to_test(cases(8), 20, engine=staticmethod(moto_table))

@@ -10,16 +10,14 @@ goes from page to page misses no entry and sees none twice, whatever is posted m
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import ClassVar
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.wallets import wallet as wallets
@@ -27,7 +25,7 @@ from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import MAX_BALANCE, Posting, PostingResult, nonce
 from simulation.aws_table import moto_table
 from simulation.faults import Fault
-from simulation.tables import sqlite_table
+from simulation.storage import sqlite_table
 from simulation.wallets_world import (
     CLOCKS,
     NOBODY,
@@ -39,7 +37,7 @@ from simulation.wallets_world import (
     answer_of,
     entries_of,
 )
-from tests.laws.test_events import FAULTS, faults, on_sqlite
+from tests.laws.test_events import FAULTS, HistoryOver, faults
 from tests.profile import SHARE_OF_LAWS, cases
 
 USERS = ["user-a", "user-b", "user-c"]
@@ -57,15 +55,14 @@ ACTIONS = [
 processes = st.integers(0, len(CLOCKS) - 1)
 
 
-class AnyHistory(RuleBasedStateMachine):
+class AnyHistory(HistoryOver):
     """Requests, requests during others, and crashes in any order."""
 
-    engine: ClassVar = staticmethod(on_sqlite)
+    world: WalletsWorld
 
     def __init__(self) -> None:
         super().__init__()
-        self.cleanup = ExitStack()
-        self.world = WalletsWorld(self.cleanup.enter_context(self.engine()))
+        self.world = WalletsWorld(self.table)
         self.others_nonces = (f"other-{n:04}" for n in count())
         for user in USERS:
             self.world.open(user)
@@ -148,23 +145,9 @@ class AnyHistory(RuleBasedStateMachine):
     def the_books_are_right(self) -> None:
         self.world.check()
 
-    def teardown(self) -> None:
-        try:
-            self.world.end()
-        finally:
-            self.cleanup.close()
 
-
-class AnyHistoryOnDynamoDB(AnyHistory):
-    """The same histories over DynamoDB, on moto."""
-
-    engine: ClassVar = staticmethod(moto_table)
-
-
-TestWallets = AnyHistory.TestCase
-TestWallets.settings = settings(max_examples=cases(150, SHARE_OF_LAWS), stateful_step_count=40)
-TestWalletsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
-TestWalletsOnDynamoDB.settings = settings(max_examples=cases(8), stateful_step_count=15)
+TestWallets = AnyHistory.to_test(cases(150, SHARE_OF_LAWS), 40)
+TestWalletsOnDynamoDB = AnyHistory.to_test(cases(8), 15, engine=staticmethod(moto_table))
 
 
 def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:

@@ -1,22 +1,56 @@
-"""The server and the packages of all tests that leave them as they are."""
+"""The server and the packages that tests share, copies of the sources, parts of the template."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from deploy import bytecode, template
+from deploy.http_api import APART
 from deploy.package import package
+from deploy.stage import FUNCTIONS as OF_CHALICE
+from deploy.stage import SETTINGS, Folder, write_names
+from deploy.template import ALL_FEATURES, decide
 from tests import checkers
-from tests.processes.copies import package_after_chalice_deploy
-from tests.processes.server import Server, running
-from tests.processes.translated import Resources, resources_of
+from tests.processes.programs import Server, finish, running
+
+OUTPUTS = {
+    **dict.fromkeys(SETTINGS.values(), "of another stack"),
+    "TableStreamArn": "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label",
+}
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy all that `python -m deploy package` reads."""
+    for source in (template.ROOT / "app.py", template.ROOT / "requirements.txt"):
+        shutil.copy(source, folder)
+    for name in ("chalicelib", "vumi", "deploy", "requirements", ".chalice"):
+        shutil.copytree(template.ROOT / name, folder / name)
+
+
+def run_package(
+    folder: Path, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m deploy package` on a copy of the sources."""
+    command = (sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made")
+    return finish(*command, cwd=folder, env={**os.environ, **(settings or {})})
+
+
+def package_after_chalice_deploy(folder: Path) -> Path:
+    """Make a package of a copy that has the names of a stack; return its folder."""
+    copy_sources(folder)
+    write_names("dev", OUTPUTS, Folder(folder / ".chalice"))
+    finished = run_package(folder)
+    assert finished.returncode == 0, finished.stderr
+    return folder / "made"
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +93,8 @@ def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="session")
 def stack(templates: dict[str, dict[str, Any]]) -> Resources:
     """Return the resources of prod with all features; dev differs by its protection alone."""
-    return resources_of(templates["prod"])
+    resources: Resources = decide(templates["prod"], ALL_FEATURES)["Resources"]
+    return resources
 
 
 @pytest.fixture(scope="session")
@@ -83,3 +118,57 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Yield a server with the default settings; each test has its own badges."""
     with running(tmp_path_factory.mktemp("served")) as server:
         yield server
+
+
+# ---- the resources that SAM makes from the template of the package
+
+FUNCTIONS = {**OF_CHALICE, **{function: name for name, function in APART.items()}}
+"""The resource of each function, by its name."""
+Resources: TypeAlias = dict[str, dict[str, Any]]
+OFF = {"Events": "off", "Wallets": "off"}
+"""The parameters of a stack of badges alone."""
+
+
+def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
+    """Return the properties of the resources of a type."""
+    return {name: part["Properties"] for name, part in stack.items() if part["Type"] == kind}
+
+
+def made_with(given: dict[str, Any], **parameters: str) -> dict[str, Any]:
+    """Return a template as CloudFormation makes it with these parameters."""
+    return decide(given, _evaluate(given, parameters))
+
+
+def _evaluate(template: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, bool]:
+    """Return the truth of each condition, with these parameters and the defaults of all others."""
+    values = {
+        name: given.get(name, parameter.get("Default"))
+        for name, parameter in template["Parameters"].items()
+    }
+    conditions = template["Conditions"]
+    return {name: _is_true(condition, conditions, values) for name, condition in conditions.items()}
+
+
+def _is_true(condition: Any, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    match condition:
+        case {"Condition": name}:
+            return _is_true(conditions[name], conditions, values)
+        case {"Fn::Not": [inner]}:
+            return not _is_true(inner, conditions, values)
+        case {"Fn::Or": parts}:
+            return any(_is_true(part, conditions, values) for part in parts)
+        case {"Fn::And": parts}:
+            return all(_is_true(part, conditions, values) for part in parts)
+        case {"Fn::Equals": [one, other]}:
+            return bool(_value(one, values) == _value(other, values))
+    raise ValueError(f"unknown condition: {condition}")
+
+
+def _value(part: Any, values: Mapping[str, Any]) -> Any:
+    match part:
+        case {"Ref": name}:
+            return values[name]
+        case {"Fn::Join": [separator, parts]}:
+            joined: list[str] | str = _value(parts, values)
+            return joined if isinstance(joined, str) else separator.join(joined)
+    return part

@@ -13,6 +13,7 @@ from typing import Any
 from standardwebhooks.webhooks import Webhook
 
 from simulation.loopback import SilentHandler, serving
+from tests.processes.programs import until
 
 ID = "octocat/hello"
 
@@ -46,6 +47,9 @@ class Host:
 
     def url(self, path: str = "/") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
+
+    def wait_for(self, posts: int) -> None:
+        until(lambda: len(self.posts) >= posts)
 
     def proof_settings(self, scheme: str = "http", **more: str) -> dict[str, str]:
         """Return the settings of a server that looks here for proofs."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -32,14 +31,12 @@ from chalicelib.http.messages import Caller, Role
 from chalicelib.settings import Settings
 from simulation import aws_events as events
 from simulation.aws_table import create_table
-from simulation.hosts import Host
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Host
 from tests.processes.policies import (
     ARCHIVE,
     DELIVERY_QUEUE,
     DISTRIBUTION_QUEUE,
     EVENT_QUEUES,
-    FUNCTIONS,
     PUBLIC,
     QUEUE,
     QUEUES,
@@ -68,20 +65,12 @@ SETTINGS = Settings(
 """Two attempts for each event."""
 
 
-@dataclass(frozen=True)
-class Used:
-    """The rights and the keys that each function uses, and the routes that were called."""
+Used: TypeAlias = set[tuple[str, str, Right | Keys]]
+"""The functions with their `rights` and their `keys`, and the `routes` that were called."""
 
-    rights: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
-    keys: dict[str, set[Keys]] = field(default_factory=lambda: defaultdict(set))
-    routes: set[tuple[str, str]] = field(default_factory=set)
 
-    def add(self, other: Used) -> None:
-        """Add what the functions use on other paths."""
-        for name in FUNCTIONS:
-            self.rights[name].update(other.rights[name])
-            self.keys[name].update(other.keys[name])
-        self.routes.update(other.routes)
+def of_function(used: Used, function: str, kind: str) -> set[Right | Keys]:
+    return {one for name, of_kind, one in used if (name, of_kind) == (function, kind)}
 
 
 @dataclass
@@ -92,7 +81,7 @@ class Aws:
     urls: Mapping[str, str]
     has_get_views: bool
     """Whether `get_views` answers its routes, as in the one stack."""
-    used: Used = field(default_factory=Used)
+    used: Used = field(default_factory=set)
     running: str = ""
     now: float = NOW
 
@@ -129,10 +118,10 @@ class Aws:
         assert service != "s3" or params["Key"].startswith("journal/")
         if "IndexName" in params:
             where = f"${{Table.Arn}}/index/{params['IndexName']}"
-        found = {(action, where) for action in actions(service, model.name, params)}
-        self.used.rights[self.running] |= found
-        if service == "dynamodb":
-            self.used.keys[self.running] |= {(where, pattern(key)) for key in partitions(params)}
+        for action in actions(service, model.name, params):
+            self.used.add((self.running, "rights", (action, where)))
+        for key in partitions(params) if service == "dynamodb" else ():
+            self.used.add((self.running, "keys", (where, pattern(key))))
 
     @contextmanager
     def noting(self, function: str) -> Iterator[None]:
@@ -156,7 +145,7 @@ class Aws:
     ) -> Any:
         """Send a request, which the authorizer has admitted; return the body of the response."""
         method, path = route.split()
-        self.used.routes.add((method, path))
+        self.used.add(("", "routes", (method, path)))
         if self.has_get_views and get_views.TABLE.find(path):
             raw = urlencode(query or {}, doseq=True)
             asked = events.http_api_event(path, method, rawQueryString=raw)
@@ -247,17 +236,9 @@ def walk(*paths: Path, has_get_views: bool = False) -> dict[Path, Used]:
         aws = Aws(clients, urls, has_get_views)
         stack.callback(resources.use, None)
         resources.use(aws.resources)
-        by_path = {}
+        by_path: dict[Path, Used] = {}
         for path in paths:
             aws.now = NOW
-            aws.used = by_path[path] = Used()
+            aws.used = by_path[path] = set()
             path(aws)
     return by_path
-
-
-def together(by_path: Mapping[Path, Used], *paths: Path) -> Used:
-    """Return the requests on some of the walked paths."""
-    used = Used()
-    for path in paths:
-        used.add(by_path[path])
-    return used

@@ -126,20 +126,12 @@ def leading_keys(statement: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def rights(function: str, **truths: bool) -> set[Right]:
-    """Return the rights that a policy grants: each action with each resource."""
+def granted(function: str, **truths: bool) -> dict[str, set[Right] | set[Keys]]:
+    """Return the rights of a policy, each action with each resource, and the keys of its items."""
+    found = [(resource_of(one), one) for one in statements(function, **truths)]
     return {
-        (action, resource_of(statement))
-        for statement in statements(function, **truths)
-        for action in statement["Action"]
-    }
-
-
-def kinds_of_items(function: str, **truths: bool) -> set[Keys]:
-    return {
-        (resource_of(statement), keys)
-        for statement in statements(function, **truths)
-        for keys in leading_keys(statement)
+        "rights": {(action, where) for where, one in found for action in one["Action"]},
+        "keys": {(where, keys) for where, one in found for keys in leading_keys(one)},
     }
 
 

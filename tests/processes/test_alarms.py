@@ -15,7 +15,7 @@ import pytest
 
 from chalicelib import telemetry
 from deploy import template
-from tests.processes.translated import FUNCTIONS, OFF, Resources, made_with, of_type
+from tests.processes.conftest import FUNCTIONS, OFF, Resources, made_with, of_type
 
 EMITTED = {
     "AWS/SQS": {"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"},
@@ -300,14 +300,9 @@ def test_without_a_limit_the_stack_has_nothing_of_it(templates: dict[str, dict[s
     assert "FunctionConcurrency" not in json.dumps(made)
 
 
-@pytest.fixture
-def badges_alone(templates: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return made_with(templates["prod"], **OFF)
-
-
 def test_a_stack_of_badges_alone_has_no_more_alarms_than_are_free(
-    badges_alone: dict[str, Any],
+    templates: dict[str, dict[str, Any]],
 ) -> None:
     """Each metric in an expression is billed. Source: CloudWatch pricing, "Free tier"."""
-    metrics = [len(_metrics_of(alarm)) for alarm in alarms(badges_alone["Resources"]).values()]
-    assert sum(metrics) <= 10
+    badges_alone = made_with(templates["prod"], **OFF)["Resources"]
+    assert sum(len(_metrics_of(alarm)) for alarm in alarms(badges_alone).values()) <= 10

@@ -6,15 +6,13 @@ import json
 import shutil
 import signal
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from simulation.server_process import Process
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import run, running, start
-from tests.processes.test_one_machine import visit_hot, visiting
+from tests.processes.programs import PATIENCE_SECONDS, run, running, start
+from tests.processes.test_one_machine import visiting
 from tests.processes.test_the_file_on_one_machine import limited
 from vumi.storage.database import FILE
 
@@ -31,7 +29,7 @@ def backed_up(folder: Path, within: Path) -> Path:
 def test_a_backup_under_load_is_restored_with_every_acknowledged_view(tmp_path: Path) -> None:
     folder, restored = tmp_path / "data", tmp_path / "restored"
     (tmp_path / "backups").mkdir(mode=0o700)
-    with running(folder) as server, visiting(partial(visit_hot, server), 8) as visitors:
+    with running(folder) as server, visiting(server, 8) as visitors:
         visitors.wait_for(20)
         backed_up(folder, tmp_path / "backups")
         visitors.wait_for(40)
@@ -50,7 +48,7 @@ def test_a_backup_under_load_is_restored_with_every_acknowledged_view(tmp_path: 
 
 def test_a_server_that_is_killed_during_a_backup_changes_nothing_in_it(tmp_path: Path) -> None:
     folder, restored = tmp_path / "data", tmp_path / "restored"
-    with running(folder) as server, visiting(partial(visit_hot, server), 8) as visitors:
+    with running(folder) as server, visiting(server, 8) as visitors:
         visitors.wait_for(20)
         fill_archive(folder)
         least = visitors.acknowledged

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulation.raw_http import receive
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server
+from tests.processes.programs import PATIENCE_SECONDS, Server
 
 NAMES = ("X-Odd", "Content-Type", "Accept", "Authorization", "Host", "Expect", "Upgrade", "Range")
 BELOW_500 = re.compile(rb"HTTP/1\.[01] [1-4]\d\d ")

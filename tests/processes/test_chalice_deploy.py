@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -22,15 +20,9 @@ from tests.processes.emulator import (
     BIN,
     CONSUMERS,
     Emulator,
-    count,
-    fold,
-    mapping,
     old_ulid,
-    outputs,
-    put_old_views,
     running,
     started,
-    views,
 )
 from tests.processes.programs import until
 
@@ -46,16 +38,6 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield emulator
 
 
-@contextmanager
-def chalice_local(aws: Emulator) -> Iterator[str]:
-    """Run `chalice local` on the table and the queues of the stage; give its URL."""
-    url = f"http://127.0.0.1:{free_port()}"
-    options = ("--stage", "dev", "--no-autoreload", "--port", url.rpartition(":")[2])
-    command: list[str | Path] = [BIN / "chalice", "local", *options]
-    with started(command, aws.folder, url, AWS_ENDPOINT_URL=aws.endpoint):
-        yield url
-
-
 def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
     """SAM, which `chalice deploy` does not use, would add one."""
     gateway = aws.client("apigateway")
@@ -65,7 +47,10 @@ def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
 
 
 def test_a_badge_of_chalice_local_counts_by_the_functions_of_its_stage(aws: Emulator) -> None:
-    with chalice_local(aws) as url:
+    url = f"http://127.0.0.1:{free_port()}"
+    options = ("--stage", "dev", "--no-autoreload", "--port", url.rpartition(":")[2])
+    command = (BIN / "chalice", "local", *options)
+    with started(command, aws.folder, url, AWS_ENDPOINT_URL=aws.endpoint):
         badge = f"{url}/api/v1/views?id=local"
         assert aws.ask(badge, "GET")[1]["message"] == "0"
         until(lambda: aws.ask(f"{badge}&peek=1", "GET")[1]["message"] == "1", "the view is put")
@@ -73,19 +58,19 @@ def test_a_badge_of_chalice_local_counts_by_the_functions_of_its_stage(aws: Emul
 
 
 def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> None:
-    stack = outputs(aws, STACK)
+    stack = aws.outputs(STACK)
     table = stack["TableName"]
     young = View("octocat", new_ulid(int(time.time() * 1000)))
     for view in (young, View("octocat", old_ulid())):
         aws.client("sqs").send_message(
             QueueUrl=stack["ViewsQueueUrl"], MessageBody=view.to_message()
         )
-    [stored] = until(lambda: views(aws, table), "the young view is put")
+    [stored] = until(lambda: aws.views(table), "the young view is put")
     assert stored == keys.VIEW + young.ulid
-    until(lambda: count(aws, table) == 1, "the old view is counted at once")
-    marker = put_old_views(aws, table, 2)
-    fold(aws, f"{STACK}-fold_views", stack["TableStreamArn"], marker)
-    assert count(aws, table) == 3
+    until(lambda: aws.count(table) == 1, "the old view is counted at once")
+    marker = aws.put_old_views(table, 2)
+    aws.fold(f"{STACK}-fold_views", stack["TableStreamArn"], marker)
+    assert aws.count(table) == 3
 
 
 @pytest.mark.parametrize("function", CONSUMERS)
@@ -94,5 +79,5 @@ def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
 ) -> None:
     options = mapping_options(function)
     assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    deployed = mapping(aws, f"{STACK}-{function}")()
+    deployed = aws.mapping(f"{STACK}-{function}")
     assert {option: deployed.get(option) for option in options} == options

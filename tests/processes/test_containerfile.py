@@ -10,9 +10,7 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
-from tests.processes.programs import PATIENCE_SECONDS, offline_pip, succeed
-from tests.processes.server import serving
+from tests.processes.programs import finish, offline_pip, serving, succeed
 
 IMAGE_PATH = re.compile(r"(?<![\w./])/(?=(?:app|data|src|wheels)\b)")
 """The beginning of a path that the Containerfile makes."""
@@ -33,6 +30,20 @@ class Instruction:
 
     name: str
     arguments: str
+
+    def step(self) -> str:
+        """Return the line of a shell that does the same."""
+        match self.name:
+            case "RUN":
+                return self.arguments
+            case "WORKDIR":
+                return f"mkdir {self.arguments} && cd {self.arguments}"
+            case "COPY":
+                *names, target = self.words()
+                folder = target if target.endswith("/") else "."
+                sources = " ".join(f"$ROOT/{name}" for name in names)
+                return f"mkdir -p {folder} && cp -r {sources} {target}"
+        return ""
 
     def words(self) -> list[str]:
         """Return the arguments without options."""
@@ -83,29 +94,8 @@ class Image:
         return IMAGE_PATH.sub(f"{self.root}/", text)
 
     def build(self) -> None:
-        for one in BUILD:
-            match one.name:
-                case "COPY":
-                    self._copy(one)
-                case "RUN":
-                    self._run(one)
-                case "WORKDIR":
-                    Path(self.here(one.arguments)).mkdir()
-
-    def _copy(self, instruction: Instruction) -> None:
-        *names, target = instruction.words()
-        for name in names:
-            source, copy = ROOT / name, self.root / "src" / target
-            if target.endswith("/"):
-                copy.mkdir(exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, copy)
-
-    def _run(self, instruction: Instruction) -> None:
-        command = ("sh", "-ec", self.here(instruction.arguments))
-        succeed(*command, cwd=self.root / "src", env=offline_pip())
+        script = "\n".join(self.here(one.step()) for one in BUILD)
+        succeed("sh", "-exc", script, env={**offline_pip(), "ROOT": str(ROOT)})
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, on a free port of loopback."""
@@ -125,10 +115,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 def is_healthy(image: Image, environment: Mapping[str, str]) -> bool:
     command = map(image.here, only("HEALTHCHECK").command())
-    checked = subprocess.run(  # noqa: S603  our own words
-        list(command), env=environment, capture_output=True, check=False, timeout=PATIENCE_SECONDS
-    )
-    return checked.returncode == 0
+    return finish(*command, env=environment).returncode == 0
 
 
 def test_the_steps_make_a_server_that_is_healthy_until_it_stops(image: Image) -> None:

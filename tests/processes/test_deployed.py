@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,8 @@ from tests.processes.emulator import (
     CONSUMERS,
     WITHOUT_PACKAGING,
     Emulator,
-    check_archive,
-    count,
-    delete,
-    fold,
-    forget_message_of_event,
-    mapping,
     old_ulid,
-    outputs,
-    put,
-    put_old_views,
     running,
-    sweep,
-    sweep_of,
-    views,
 )
 from tests.processes.programs import until
 
@@ -78,7 +66,7 @@ def test_the_one_stack_counts_stores_and_folds_a_view(
     url = printed.splitlines()[-1]
     found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/api/v1/views\?id=hello", url)
     assert found, f"no badge's URL at the end of {printed}"
-    api, stack = found[1], outputs(aws, "vu-mi-prod")
+    api, stack = found[1], aws.outputs("vu-mi-prod")
     table, stream = stack["TableName"], stack["TableStreamArn"]
 
     assert aws.get(api, "/healthz") == {"status": "ok"}
@@ -90,36 +78,36 @@ def test_the_one_stack_counts_stores_and_folds_a_view(
             "message": str(taken),
             "color": "blue",
         }
-        until(lambda taken=taken: len(views(aws, table)) == taken + 1, "the view is put")  # type: ignore[misc]
-    marker = put_old_views(aws, table, 2, hours=3)
+        until(lambda taken=taken: len(aws.views(table)) == taken + 1, "the view is put")  # type: ignore[misc]
+    marker = aws.put_old_views(table, 2, hours=3)
     assert aws.get(api, BADGE + "&peek=1")["message"] == "5", "before the fold"
     for _ in range(2):
-        fold(aws, "vu-mi-prod-fold_views", stream, marker)
-        assert count(aws, table) == 2, "delivered twice, folded once"
+        aws.fold("vu-mi-prod-fold_views", stream, marker)
+        assert aws.count(table) == 2, "delivered twice, folded once"
         assert aws.get(api, BADGE + "&peek=1")["message"] == "5", "after the fold"
-    assert len(views(aws, table)) == 5, "the views stay"
+    assert len(aws.views(table)) == 5, "the views stay"
 
 
 def test_the_stream_carries_the_removal_of_a_marker_to_the_fold_and_no_other_record(
     aws: Emulator,
 ) -> None:
     """Other items are removed before the marker; the filter leaves them out."""
-    stack, look = outputs(aws, "vu-mi-prod"), mapping(aws, "vu-mi-prod-fold_views")
+    stack, look = aws.outputs("vu-mi-prod"), partial(aws.mapping, "vu-mi-prod-fold_views")
     table, ran = stack["TableName"], aws.invocations("vu-mi-prod-fold_views")
     for removed in (keys.view("hand", old_ulid()), keys.day("hand", "2026-01-01")):
-        put(aws, table, removed)
-        delete(aws, table, removed)
-    marker = put_old_views(aws, table, 1, "hand")
-    put(aws, table, marker)
-    delete(aws, table, marker)
-    until(lambda: count(aws, table, "hand") == 1, "the view is folded")
+        aws.put(table, removed)
+        aws.delete(table, removed)
+    marker = aws.put_old_views(table, 1, "hand")
+    aws.put(table, marker)
+    aws.delete(table, marker)
+    until(lambda: aws.count(table, "hand") == 1, "the view is folded")
     until(lambda: look()["LastProcessingResult"].startswith("OK"), "the mapping says so")
     assert look()["LastProcessingResult"] == "OK - 1 records"
     assert aws.invocations("vu-mi-prod-fold_views") == ran + 1
 
 
 def events_url(aws: Emulator, path: str = "") -> str:
-    return aws.url(outputs(aws, "vu-mi-prod")["HttpApiId"], EVENTS + path)
+    return aws.url(aws.outputs("vu-mi-prod")["HttpApiId"], EVENTS + path)
 
 
 def done(aws: Emulator, event_id: str) -> dict[str, Any]:
@@ -137,7 +125,7 @@ def test_the_api_answers_in_the_form_of_our_errors_but_not_the_authorizers(aws: 
 
     A request without a token does not reach the handler, so no such event exists.
     """
-    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
+    api = aws.outputs("vu-mi-prod")["HttpApiId"]
     for method, path, code in (
         ("GET", "/nowhere", (404, "not_found")),
         ("PUT", "/api/v1/views", (405, "method_not_allowed")),
@@ -185,25 +173,17 @@ def test_an_event_is_delivered_at_its_time(
 
 def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
     """The distribution then enqueues the event."""
-    targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "vu-mi-prod"))
+    targets = aws.client("events").list_rule_names_by_target(TargetArn=aws.sweep_of("vu-mi-prod"))
     [rule] = targets["RuleNames"]
     described = aws.client("events").describe_rule(Name=rule)
     assert (described["ScheduleExpression"], described["State"]) == ("rate(1 minute)", "ENABLED")
-    forget_message_of_event(aws, outputs(aws, "vu-mi-prod")["TableName"])
-    sweep(aws, "vu-mi-prod")
+    aws.forget_message_of_event(aws.outputs("vu-mi-prod")["TableName"])
+    aws.sweep("vu-mi-prod")
     assert done(aws, "swept")["status"] == "SUCCESS"
 
 
 def test_the_stream_carries_a_removed_entry_to_the_archive_and_no_other_item(aws: Emulator) -> None:
-    check_archive(aws, "vu-mi-prod")
-
-
-def switch_backups_on(aws: Emulator, table: str) -> None:
-    """Switch point-in-time recovery on, which the emulator does not read from a template."""
-    wanted = {"PointInTimeRecoveryEnabled": True}
-    aws.client("dynamodb").update_continuous_backups(
-        TableName=table, PointInTimeRecoverySpecification=wanted
-    )
+    aws.check_archive("vu-mi-prod")
 
 
 def restore(aws: Emulator, **words: str) -> str:
@@ -221,16 +201,20 @@ def restore(aws: Emulator, **words: str) -> str:
 def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> None:
     """2 views are folded and 3 are live.
 
-    2 have no marker, so the restore folds them; 1 comes later: 8.
+    2 have no marker, so the restore folds them; 1 comes later: 8. The emulator does not read from
+    a template that backups are on.
     """
-    before = outputs(aws, "vu-mi-prod")
-    put_old_views(aws, before["TableName"], 2)
-    switch_backups_on(aws, before["TableName"])
+    before = aws.outputs("vu-mi-prod")
+    aws.put_old_views(before["TableName"], 2)
+    aws.client("dynamodb").update_continuous_backups(
+        TableName=before["TableName"],
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+    )
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     words = {"TABLE_NAME": before["TableName"], "2026-11-20T10:00:00Z": now}
     started = restore(aws, **words, **{"my-bucket": "packages"})
     assert re.findall(r"vu-mi-prod-(\w+)\s+Ena", started) == ["put_views", "deliver_events"]
-    after = outputs(aws, "vu-mi-prod")
+    after = aws.outputs("vu-mi-prod")
     table, stream = after["TableName"], after["TableStreamArn"]
     assert table != before["TableName"]
     assert stream.split("/stream/")[1] > before["TableStreamArn"].split("/stream/")[1]
@@ -239,11 +223,11 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     ttl = aws.client("dynamodb").describe_time_to_live(TableName=table)
     assert ttl["TimeToLiveDescription"]["AttributeName"] == "ttl"
 
-    assert count(aws, table) == 4, "folded before TTL is on"
+    assert aws.count(table) == 4, "folded before TTL is on"
     assert aws.get(before["HttpApiId"], BADGE)["message"] == "7"
-    until(lambda: len(views(aws, table)) == 8, "the view is put into the restored table")
+    until(lambda: len(aws.views(table)) == 8, "the view is put into the restored table")
     assert aws.get(before["HttpApiId"], BADGE + "&peek=1")["message"] == "8"
-    mapped = {function: mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
+    mapped = {function: aws.mapping(f"vu-mi-prod-{function}") for function in CONSUMERS}
     assert mapped["fold_views"]["EventSourceArn"] == stream
     assert {one["State"] for one in mapped.values()} == {"Enabled"}
 
@@ -252,11 +236,11 @@ def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: 
     """It is created from the same package."""
     stack_name = "vu-mi-badges"
     aws.create_stack(stack_name, "prod", "packages", Events="off", Wallets="off")
-    stack = outputs(aws, stack_name)
+    stack = aws.outputs(stack_name)
     assert stack.keys().isdisjoint({"DeliveryQueueUrl", "DistributionQueueUrl", "ArchiveBucket"})
     api = stack["HttpApiId"]
     assert aws.get(api, BADGE)["message"] == "0"
-    until(lambda: len(views(aws, stack["TableName"])) == 1, "the view is put")
+    until(lambda: len(aws.views(stack["TableName"])) == 1, "the view is put")
     for path in (EVENTS, "/api/v1/wallets/me", "/timers/1"):
         status, body = aws.ask(aws.url(api, path), "GET")
         assert (status, body["error"]["code"]) == (404, "switched_off")
@@ -275,7 +259,7 @@ def test_the_alarm_on_views_a_day_switches_what_the_public_reaches_off_and_on(
     stack_name = "vu-mi-limited"
     off = {"Events": "off", "Wallets": "off"}
     aws.create_stack(stack_name, "prod", "packages", MaxViewsPerDay="100", **off)
-    stack, client = outputs(aws, stack_name), aws.client("lambda")
+    stack, client = aws.outputs(stack_name), aws.client("lambda")
     api, table = stack["HttpApiId"], stack["TableName"]
 
     def tell(state: str) -> dict[str, Any]:
@@ -287,7 +271,7 @@ def test_the_alarm_on_views_a_day_switches_what_the_public_reaches_off_and_on(
         assert json.load(tell("ALARM")["Payload"]) == {"paused": True}
     for path in (BADGE, "/healthz", "/nowhere"):
         assert aws.ask(aws.url(api, path), "GET")[0] >= 429, path
-    until(lambda: len(views(aws, table)) == 1, "the view before it is put: its function goes on")
+    until(lambda: len(aws.views(table)) == 1, "the view before it is put: its function goes on")
     for _ in range(2):
         assert json.load(tell("OK")["Payload"]) == {"paused": False}
     assert aws.get(api, BADGE)["message"] == "1"
@@ -298,7 +282,7 @@ def test_the_alarm_on_views_a_day_switches_what_the_public_reaches_off_and_on(
 def test_the_documented_commands_switch_a_stack_off_and_on(aws: Emulator) -> None:
     text = (ROOT / "docs/operate-on-aws.md").read_text().partition("\n## Views a day\n")[2]
     [off, on, back] = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[:3]
-    api = outputs(aws, "vu-mi-limited")["HttpApiId"]
+    api = aws.outputs("vu-mi-limited")["HttpApiId"]
     for commands, is_on in ((off, False), (on, True), (off, False), (back, True)):
         aws.shell(commands.replace("vu-mi-prod", "vu-mi-limited"))
         assert (aws.ask(aws.url(api, BADGE), "GET")[0] == 200) is is_on, commands

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from chalicelib.api import TABLE
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
 from tests import checkers
 from tests.http_calls import HOST, Example, calls, examples
-from tests.processes.server import TOKEN, WITH_TOKEN, Server, create_token, running
+from tests.processes.programs import TOKEN, WITH_TOKEN, Server, create_token, running
 
 DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)
@@ -28,6 +29,14 @@ SETTINGS = WITH_TOKEN | {"WEBHOOK_ALLOW": "127.0.0.0/8", "PUBLIC_TOP": "me.examp
 LAST = ("cancelEvent", "deleteBadge")
 AGAIN = "deleteBadgeByQuery"
 """Deletes the same badge again, which has the same answer."""
+
+
+CURL = ArgumentParser()
+"""The arguments of curl, as far as examples have them."""
+CURL.add_argument("url")
+CURL.add_argument("-H", action="append", default=[])
+for option in ("-X", "-d"):
+    CURL.add_argument(option)
 
 
 def in_order(example: Example) -> int:
@@ -51,21 +60,11 @@ class Reader:
         line = example.curl
         for theirs, own in self.own.items():
             line = line.replace(theirs, own)
-        method, headers, body, url = "", dict[str, str](), None, ""
-        words = iter(shlex.split(line)[1:])
-        for word in words:
-            if word == "-X":
-                method = next(words)
-            elif word == "-H":
-                name, _, value = next(words).partition(": ")
-                headers[name] = value
-            elif word == "-d":
-                body = next(words)
-            else:
-                url = word
-        method = method or ("POST" if body is not None else "GET")
-        path = url.removeprefix(HOST)
-        status, answered, content = self.server.request(path, method, body, headers)
+        given = CURL.parse_args(shlex.split(line)[1:])
+        method = given.X or ("POST" if given.d is not None else "GET")
+        headers = dict(one.split(": ", 1) for one in given.H)
+        path = given.url.removeprefix(HOST)
+        status, answered, content = self.server.request(path, method, given.d, headers)
         kind = (answered.get("Content-Type") or "").partition(";")[0]
         return status, kind, json.loads(content) if kind == "application/json" else None
 

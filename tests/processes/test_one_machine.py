@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import http.client
 import signal
-import socket
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from functools import partial
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 import pytest
 
 from simulation.server_process import Process
 from simulation.views import AT_NOON, ulid
-from tests.processes.programs import until
-from tests.processes.server import Server, run, running, start
+from tests.processes.programs import Server, read_row, run, running, start, until
 from tests.unit.vumi.operate.exchange.test_hostile_files import file_of
 from vumi.folder import SECRETS
-from vumi.storage.database import FILE
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 
@@ -30,31 +25,30 @@ SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 def folded(folder: Path, badge_id: str) -> int | None:
     """Return the count in the badge's summary in the file."""
     query = "SELECT attributes ->> 'count' FROM items WHERE pk = ? AND sk = 'VIEWS'"
-    with closing(sqlite3.connect(folder / FILE)) as connection:
-        row = connection.execute(query, (f"USER#{badge_id}",)).fetchone()
+    row = read_row(folder, query, f"USER#{badge_id}")
     return row[0] if row else None
 
 
 class Visitors:
-    """Threads that visit a badge until they are stopped, and count the responses."""
+    """Threads that visit a badge until the block or the server ends, and count the responses."""
 
     def __init__(self, visit: Callable[[], object], threads: int) -> None:
-        self.attempted = 0
-        self.acknowledged = 0
-        self._request = visit
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self.attempted = self.acknowledged = 0
+        self._request, self._lock, self._stop = visit, threading.Lock(), threading.Event()
         self._threads = [threading.Thread(target=self._visit) for _ in range(threads)]
+
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
+        return self
 
-    def wait_for(self, acknowledged: int) -> None:
-        until(lambda: self.acknowledged >= acknowledged)
-
-    def leave(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def wait_for(self, acknowledged: int) -> None:
+        until(lambda: self.acknowledged >= acknowledged)
 
     def _visit(self) -> None:
         while not self._stop.is_set():
@@ -68,18 +62,13 @@ class Visitors:
                 self.acknowledged += 1
 
 
-def visit_hot(server: Server) -> None:
-    assert "isError" not in server.badge("hot")
+def visiting(server: Server, threads: int) -> Visitors:
+    """Return visitors of the badge `hot`."""
 
+    def visit() -> None:
+        assert "isError" not in server.badge("hot")
 
-@contextmanager
-def visiting(visit: Callable[[], object], threads: int) -> Iterator[Visitors]:
-    """Visit a badge until the block ends, or until the server does."""
-    visitors = Visitors(visit, threads)
-    try:
-        yield visitors
-    finally:
-        visitors.leave()
+    return Visitors(visit, threads)
 
 
 def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_path: Path) -> None:
@@ -88,7 +77,7 @@ def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_pa
     for _ in range(3):
         with running(tmp_path, **SHORT) as server:
             assert acknowledged <= _wait_until_settled(server, acknowledged) <= attempted
-            with visiting(partial(visit_hot, server), 16) as visitors:
+            with visiting(server, 16) as visitors:
                 visitors.wait_for(150)
                 server.process.send_signal(signal.SIGKILL)
             attempted += visitors.attempted
@@ -117,7 +106,7 @@ def _wait_until_settled(server: Server, least: int) -> int:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_cleanly_under_load(tmp_path: Path, how: signal.Signals) -> None:
     with running(tmp_path) as server:
-        with visiting(partial(visit_hot, server), 8) as visitors:
+        with visiting(server, 8) as visitors:
             visitors.wait_for(50)
             status, out, err = server.stop(how)
         assert (status, err) == (0, "")
@@ -172,24 +161,13 @@ def _kill_after_more_badges(process: Process, folder: Path, done: int) -> int:
 
 
 def _badges(folder: Path) -> int:
-    with closing(sqlite3.connect(folder / FILE)) as connection:
-        [found] = connection.execute("SELECT count(*) FROM items WHERE sk = 'VIEWS'").fetchone()
-    return int(found)
-
-
-def test_a_busy_port_is_refused(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = busy.getsockname()[1]
-        status, out, err = run(tmp_path, PORT=str(port))
-    assert (status, out) == (1, "")
-    assert err == (
-        f"Error: 127.0.0.1:{port} is in use: stop what listens there, or set PORT to another port\n"
-    )
+    return int(read_row(folder, "SELECT count(*) FROM items WHERE sk = 'VIEWS'")[0])
 
 
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
+        ("PORT", "BUSY", "is in use: stop what listens there, or set PORT to another port"),
         ("PORT", "http", "PORT must be a whole number from 0 to 65535, not 'http'"),
         ("DATA", "/dev/null/x", "set DATA to a folder that can be written"),
         ("HOST", "203.0.113.1", "can't listen on 203.0.113.1:0"),
@@ -197,9 +175,9 @@ def test_a_busy_port_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_first_start_that_fails_names_the_setting_in_one_line_and_stores_no_token(
-    tmp_path: Path, name: str, value: str, says: str
+    tmp_path: Path, server: Server, name: str, value: str, says: str
 ) -> None:
-    status, out, err = run(tmp_path, **{name: value})
+    status, out, err = run(tmp_path, **{name: value.replace("BUSY", str(server.port))})
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("Error: ")
     assert says in err

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from chalicelib.http import tokens
 from simulation.environment import ROOT
-from simulation.tokens import store_token
-from tests.processes.server import Server, running
+from simulation.storage import store_token
+from tests.processes.programs import Server, running, succeed
 from tests.profile import cases
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -32,43 +29,23 @@ USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 """The user whose wallet the description's example opens."""
 
 
-@dataclass(frozen=True)
-class Schemathesis:
-    """A process that runs schemathesis again and again."""
+def ask(server: Server, phases: str, examples: int, *more: str) -> str:
+    """Run schemathesis against a new server, whose answers must be right; return its output.
 
-    process: subprocess.Popen[str]
-
-    def ask(self, server: Server, phases: str, examples: int, *more: str) -> str:
-        """Run it against a new server, whose answers must be right; return its output."""
-        address = f"http://{server.host}:{server.port}/openapi.json"
-        options = ["--phases", phases, "--max-examples", f"{examples}", "--no-color", *more]
-        words = ["--config-file", str(CONFIG), "run", address, "--warnings", "off", *options]
-        assert self.process.stdin
-        assert self.process.stdout
-        print(json.dumps(words), file=self.process.stdin, flush=True)
-        status, output = json.loads(self.process.stdout.readline())
-        assert status == 0, output
-        return str(output)
-
-
-@pytest.fixture(scope="module")
-def schemathesis() -> Iterator[Schemathesis]:
-    """Start schemathesis once; the requests are the same in every run."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.processes.schemathesis_runs"],
-        cwd=ROOT,
-        env={  # no more, because each request reads it all, in search of a proxy
-            "COLUMNS": "100",
-            "PYTHONPATH": str(ROOT),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "API_TOKEN": TOKEN,
-            "USERS_TOKEN": USERS_TOKEN,
-        },
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield Schemathesis(process)
+    It is a process, because the requests that it makes depend on the modules of its process. Its
+    environment has no more, because each request reads it all, in search of a proxy.
+    """
+    address = f"http://{server.host}:{server.port}/openapi.json"
+    options = ("--phases", phases, "--max-examples", f"{examples}", "--no-color", *more)
+    words = ("--config-file", str(CONFIG), "run", address, "--warnings", "off", *options)
+    environment = {
+        "COLUMNS": "100",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "API_TOKEN": TOKEN,
+        "USERS_TOKEN": USERS_TOKEN,
+    }
+    return succeed(Path(sys.executable).with_name("schemathesis"), *words, env=environment)
 
 
 @pytest.fixture
@@ -86,9 +63,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_each_route_matches_its_description(server: Server, schemathesis: Schemathesis) -> None:
+def test_each_route_matches_its_description(server: Server) -> None:
     few = cases(cases(MAX_REQUESTS))  # because all limits are covered before
-    asked = schemathesis.ask(server, "examples,coverage,fuzzing", few)
+    asked = ask(server, "examples,coverage,fuzzing", few)
     [(selected, known)] = re.findall(r"Selected: (\d+)/(\d+)", asked)
     [tested] = re.findall(r"Tested: (\d+)", asked)
     assert selected == known == tested
@@ -103,14 +80,12 @@ def test_each_route_matches_its_description(server: Server, schemathesis: Schema
     ],
     ids=["badges", "events and timers", "wallets"],
 )
-def test_histories_of_calls_match_their_descriptions(
-    server: Server, schemathesis: Schemathesis, paths: str
-) -> None:
+def test_histories_of_calls_match_their_descriptions(server: Server, paths: str) -> None:
     """Schemathesis follows links after the examples: most of them, which chance decides.
 
     Hypothesis ends without an error when the state of the server changes a history that it repeats.
     """
     options = ("--include-path-regex", paths)
-    asked = schemathesis.ask(server, "examples,stateful", cases(MAX_EXAMPLES), *options)
+    asked = ask(server, "examples,stateful", cases(MAX_EXAMPLES), *options)
     [(covered, known)] = re.findall(r"API Links: +(\d+) covered / \d+ selected / (\d+)", asked)
     assert int(covered) > int(known) / 2

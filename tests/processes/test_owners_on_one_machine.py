@@ -5,7 +5,7 @@ The host has HTTP and HTTPS. The server looks where its setting `PROOFS` says.
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from cryptography import x509
 
 from simulation.authority import Authority
 from tests.processes.hosts import ID, hosting
-from tests.processes.server import Server, running
+from tests.processes.programs import Server, running
 
 BADGES = "/api/v1/badges"
 KEY = "k" * 43
@@ -49,21 +49,17 @@ def test_a_badge_with_views_is_proven(tmp_path: Path, scheme: str) -> None:
 
 def test_hosts_that_hang_leave_badges_alone(tmp_path: Path) -> None:
     """Four fetches from one host may wait; others are refused, and badges are counted meanwhile."""
-    answers: list[str] = []
-    with hosting() as host, running(tmp_path, **host.proof_settings()) as server:
-
-        def ask(place: int) -> None:
-            status, refused = claim(server, f"hang/{place}", proof=KEY)
-            answers.append(refused["error"].get("found") or str(status))
-
-        threads = [threading.Thread(target=ask, args=(place,)) for place in range(12)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            while thread.is_alive():
-                server.badge(ID)
-                thread.join(0.05)
-        assert sorted(answers) == [*["503"] * 8, *["no response within 5 s"] * 4]
+    with (
+        hosting() as host,
+        running(tmp_path, **host.proof_settings()) as server,
+        ThreadPoolExecutor(12) as clients,
+    ):
+        claims = [clients.submit(claim, server, f"hang/{n}", proof=KEY) for n in range(12)]
+        while wait(claims, 0.05).not_done:
+            server.badge(ID)
+        answers = [one.result() for one in claims]
+        found = [refused["error"].get("found") or str(status) for status, refused in answers]
+        assert sorted(found) == [*["503"] * 8, *["no response within 5 s"] * 4]
         assert len(host.asked) == 4
         assert server.peek(ID) > 0
 

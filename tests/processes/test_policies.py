@@ -41,7 +41,7 @@ from tests.processes.moto_functions import (
     Aws,
     Path,
     Used,
-    together,
+    of_function,
     walk,
 )
 from tests.processes.policies import (
@@ -50,11 +50,10 @@ from tests.processes.policies import (
     PUBLIC,
     QUEUE,
     READ_ALONE,
-    kinds_of_items,
+    granted,
     lambdas_own,
     leading_keys,
     resource_of,
-    rights,
     statements,
 )
 from vumi.tokens import TokenStore
@@ -309,12 +308,9 @@ def by_path() -> dict[Path, Used]:
 @pytest.fixture(scope="module")
 def used(by_path: dict[Path, Used]) -> Used:
     """Return the requests of Chalice's functions, and of `get_views` from the one stack."""
-    apart = walk(*OF_VIEWS, refuse_batches, has_get_views=True)
-    all_used, name = together(by_path, *by_path), "get_views"
-    of_get_views = together(apart, *apart)
-    all_used.rights[name] = of_get_views.rights[name]
-    all_used.keys[name] = of_get_views.keys[name]
-    return all_used
+    apart = walk(*OF_VIEWS, refuse_batches, has_get_views=True).values()
+    of_get_views = {one for one in set[Any]().union(*apart) if one[0] == "get_views"}
+    return of_get_views.union(*by_path.values())
 
 
 @pytest.mark.parametrize("restored", [False, True])
@@ -324,12 +320,12 @@ def test_a_function_may_do_what_it_does_to_its_kinds_of_items_and_nothing_else(
 ) -> None:
     """It may do the same to a restored table, and then no more to the old one."""
     moved = OF_RESTORED if restored else {}
-    asked = used.rights[function]
-    expected = {(one, moved.get(where, where)) for one, where in asked | lambdas_own(function)}
+    asked, items = (of_function(used, function, kind) for kind in ("rights", "keys"))
     assert asked
-    assert rights(function, IsRestored=restored) == expected
-    items = {(moved.get(where, where), keys) for where, keys in used.keys[function]}
-    assert kinds_of_items(function, IsRestored=restored) == items
+    assert granted(function, IsRestored=restored) == {
+        "rights": {(one, moved.get(to, to)) for one, to in asked | lambdas_own(function)},
+        "keys": {(moved.get(where, where), keys) for where, keys in items},
+    }
 
 
 @pytest.mark.parametrize(
@@ -338,11 +334,12 @@ def test_a_function_may_do_what_it_does_to_its_kinds_of_items_and_nothing_else(
 def test_the_api_has_no_right_of_a_feature_that_is_switched_off(
     by_path: dict[Path, Used], on: str, paths: tuple[Path, ...]
 ) -> None:
-    truths = {name: name == on for name in ALL_FEATURES}
-    used = together(by_path, *OF_VIEWS, *paths, refuse_batches)
-    own = lambdas_own("api_handler")
-    assert rights("api_handler", **truths) == used.rights["api_handler"] | own
-    assert kinds_of_items("api_handler", **truths) == used.keys["api_handler"]
+    name, truths = "api_handler", {feature: feature == on for feature in ALL_FEATURES}
+    used = set[Any]().union(*(by_path[path] for path in (*OF_VIEWS, *paths, refuse_batches)))
+    assert granted(name, **truths) == {
+        "rights": of_function(used, name, "rights") | lambdas_own(name),
+        "keys": of_function(used, name, "keys"),
+    }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -359,12 +356,13 @@ def test_all_statements_of_several_actions_on_the_table_name_the_same_keys(funct
 def test_every_route_of_the_api_is_called(used: Used) -> None:
     """Call a new route in the functions above, because it may need other rights."""
     routes = {(method, path) for path, methods in app.routes.items() for method in methods}
-    assert used.routes == routes
+    assert of_function(used, "", "routes") == routes
 
 
 def test_without_event_queues_the_statement_repeats_another_right() -> None:
     """IAM rejects a statement without a resource."""
-    assert rights("deliver_events", HasEventQueues=False) < rights("deliver_events")
+    few, all_of_them = (granted("deliver_events", HasEventQueues=has) for has in (False, True))
+    assert few["rights"] < all_of_them["rights"]
 
 
 def test_chalice_uses_these_policies_unchanged() -> None:

@@ -8,9 +8,8 @@ import signal
 import socket
 import sqlite3
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count, product
 from pathlib import Path
@@ -25,15 +24,12 @@ from chalicelib.aws import resources
 from chalicelib.counting.view import ViewMessages
 from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.units import Seconds
-from chaos.faults.disk import limit, unlimit
+from chaos.faults import limit, unlimit
 from simulation import aws_events as events
 from simulation.logs import logging_put_back
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable, raising
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server, running
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable, raising
+from tests.processes.programs import PATIENCE_SECONDS, Server, running
 from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi.storage.database import FILE
 
@@ -210,28 +206,11 @@ def fail(server: Server, folder: Path, mark: Markers) -> None:
         clients.send(f"{name}, of a broken item", raw)
 
 
-@contextmanager
-def logging_server(folder: Path) -> Iterator[tuple[Server, list[str]]]:
-    """Run a server; yield it with the lines of its output and of its log, also of requests."""
-    with running(folder, PYTHONFAULTHANDLER="1", ACCESS_LOG="on") as server:
-        lines = [server.greeting]
-        threads = [
-            threading.Thread(target=lines.extend, args=(stream,))
-            for stream in (server.process.stdout, server.process.stderr)
-        ]
-        for thread in threads:
-            thread.start()
-        yield server, lines
-        server.process.wait(PATIENCE_SECONDS)
-        for thread in threads:
-            thread.join()
-
-
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGABRT])
 def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.Signals) -> None:
     """The files are read before the end too, because they are what SIGKILL leaves."""
     mark = Markers()
-    with logging_server(tmp_path) as (server, lines):
+    with running(tmp_path, PYTHONFAULTHANDLER="1", ACCESS_LOG="on") as server:
         clients = Clients(server, mark)
         clients.send_all(good_requests(mark))
         clients.send_all(bad_requests(mark))
@@ -239,8 +218,8 @@ def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.
         fail(server, tmp_path, mark)
         _, _, metrics = server.request("/metrics")
         killed = snapshot(tmp_path)
-        server.process.send_signal(end)
-    output = "".join(lines)
+        _, out, err = server.stop(end)
+    output = server.greeting + out + err
     assert mark.found(output.encode() + metrics) == []
     assert b"vumi_views_taken_total" in metrics
     assert "request_answered" in output

@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs
 
-import pytest
-
-from simulation.environment import ROOT
 from simulation.loopback import Answer, SilentHandler, answering
-from tests.processes.programs import PATIENCE_SECONDS
+from tests.processes.programs import finish
 
 LATER = "2099-01-01T00:00:00Z"
 ROLE = "arn:aws:iam::123456789012:role/operator"
@@ -45,66 +39,36 @@ ANSWERS = {
 }
 
 
-@dataclass
-class Aws:
-    """STS, CloudFormation and DynamoDB on this machine.
+def environment(home: Path, endpoint: str) -> dict[str, str]:
+    """Return the environment of a shell with the file that `aws configure` writes."""
+    (home / ".aws").mkdir()
+    (home / ".aws" / "config").write_text(PROFILES)
+    others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return others | {
+        "HOME": str(home),
+        "AWS_PROFILE": "role",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
-    `calls` are the operations with the ids of their access keys.
-    """
 
-    endpoint: str = ""
-    calls: list[tuple[str, str]] = field(default_factory=list)
+def test_a_command_takes_the_role_of_a_profile_once(tmp_path: Path) -> None:
+    """AWS accepts a code of a second factor only once. An operation is in a header or the body."""
+    calls: list[tuple[str, str]] = []
 
-    def answer(self, request: SilentHandler) -> Answer:
-        """Answer a request; its operation is in a header or in the body."""
+    def answer(request: SilentHandler) -> Answer:
         target = request.headers.get("X-Amz-Target", "").partition(".")[2]
         operation = target or parse_qs(request.read().decode())["Action"][0]
         [key] = re.findall(r"Credential=(\w+)/", request.headers["Authorization"])
-        self.calls.append((operation, key))
+        calls.append((operation, key))
         return 200, ANSWERS[operation].encode(), {}
 
-
-@pytest.fixture
-def aws() -> Iterator[Aws]:
-    found = Aws()
-    with answering(found.answer) as found.endpoint:
-        yield found
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Write the file that `aws configure` writes."""
-    (tmp_path / ".aws").mkdir()
-    (tmp_path / ".aws" / "config").write_text(PROFILES)
-    return tmp_path
-
-
-def run(home: Path, aws: Aws, profile: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that finds a stack and reads its table, in the environment of a shell."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return subprocess.run(
-        [sys.executable, "-m", "vumi", "token", "list", "--stack", "vu-mi-prod"],
-        cwd=ROOT,
-        env={
-            **others,
-            "HOME": str(home),
-            "AWS_PROFILE": profile,
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": aws.endpoint,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
-
-
-def test_a_command_takes_the_role_of_a_profile_once(aws: Aws, home: Path) -> None:
-    """AWS accepts a code of a second factor only once."""
-    finished = run(home, aws, "role")
+    command = (sys.executable, "-m", "vumi", "token", "list", "--stack", "vu-mi-prod")
+    with answering(answer) as endpoint:
+        finished = finish(*command, env=environment(tmp_path, endpoint))
     assert (finished.returncode, finished.stderr) == (0, "")
-    assert aws.calls == [
+    assert calls == [
         ("AssumeRole", "AKIDOFUSER"),
         ("DescribeStacks", "AKIDOFROLE"),
         ("Query", "AKIDOFROLE"),

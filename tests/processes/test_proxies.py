@@ -17,8 +17,7 @@ import pytest
 
 from simulation import proxies
 from simulation.environment import free_port
-from tests.processes.programs import PATIENCE_SECONDS, require
-from tests.processes.server import Server
+from tests.processes.programs import PATIENCE_SECONDS, Server, require
 
 NGINX = """
     access_log off;

@@ -1,4 +1,4 @@
-"""The example files of nginx and Caddy, as an operator would run them.
+"""The example files of nginx and Caddy, as `vumi init` writes them and an operator would run them.
 
 Only ports, paths of certificates and the upstream are others. curl is the client, by HTTP/2.
 """
@@ -27,11 +27,12 @@ from simulation import proxies, server_process
 from simulation.environment import ROOT, free_port
 from simulation.loopback import serving
 from simulation.server_process import killed
-from tests.processes.programs import PATIENCE_SECONDS, require, succeed
-from tests.processes.server import running, start
-from tests.processes.test_one_machine import visiting
+from tests.processes.programs import PATIENCE_SECONDS, finish, require, running, start, succeed
+from tests.processes.test_one_machine import Visitors
+from vumi.cli.program import main
+from vumi.cli.setup import PORT, SOCKET
 
-SITE = "badges.example.com"
+SITE = "views.example.org"
 NEW_IDS = 3
 """The new ids that one client address may have a minute."""
 CUT_SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: 99\r\n\r\n<svg"
@@ -59,19 +60,12 @@ class Site:
     ) -> tuple[str, str]:
         """Request a path; return the body, and the version, the status and the new location."""
         scheme = "https" if port is None else "http"
-        command = ["curl", "--silent", "--show-error", "--noproxy", "*", "--http2", *options]
-        finished = subprocess.run(  # noqa: S603  our own words
-            [
-                *command,
-                *("--cacert", self.authority, "--connect-to", f"::127.0.0.1:{port or self.port}"),
-                *("--write-out", "\n%{http_version} %{http_code} %{redirect_url}"),
-                f"{scheme}://{SITE}{path}",
-            ],
-            capture_output=True,
-            text=True,
-            input=body,
-            check=False,
-            timeout=PATIENCE_SECONDS,
+        finished = finish(
+            *("curl", "--silent", "--show-error", "--noproxy", "*", "--http2", *options),
+            *("--cacert", self.authority, "--connect-to", f"::127.0.0.1:{port or self.port}"),
+            *("--write-out", "\n%{http_version} %{http_code} %{redirect_url}"),
+            f"{scheme}://{SITE}{path}",
+            given=body,
         )
         assert finished.returncode in {0, *allowed}, finished.stderr
         body, _, written = finished.stdout.rpartition("\n")
@@ -94,6 +88,13 @@ class Site:
         return badge
 
 
+def written(folder: Path, proxy: str, upstream: str) -> Path:
+    """Write the file of a proxy before a server at a port or at a socket; return its path."""
+    service = ["--systemd"] if upstream.startswith("unix:") else []
+    assert main(["init", *service, proxy, SITE, "--out", str(folder / "setup")]) == 0
+    return folder / "setup" / {"--nginx": "vu-mi.conf", "--caddy": "Caddyfile"}[proxy]
+
+
 def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
     key = folder / "key.pem"
     succeed(
@@ -107,13 +108,14 @@ def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
         "listen 443 ": f"listen 127.0.0.1:{site.port} ",
         f"{certificates}/fullchain.pem": str(site.authority),
         f"{certificates}/privkey.pem": str(key),
-        "server unix:/run/vumi/vumi.sock;": f"server {upstream};",
+        f"server {SOCKET if upstream.startswith('unix:') else PORT};": f"server {upstream};",
     }
-    return proxies.nginx_example(folder, changes)
+    return proxies.nginx_example(folder, changes, written(folder, "--nginx", upstream))
 
 
-def caddy(folder: Path, _: str, site: Site) -> Sequence[str]:
-    return proxies.caddy_example(folder, site.port, site.plain)
+def caddy(folder: Path, upstream: str, site: Site) -> Sequence[str]:
+    example = written(folder, "--caddy", upstream)
+    return proxies.caddy_example(folder, site.port, site.plain, example)
 
 
 COMMANDS = {"nginx": nginx, "caddy": caddy}
@@ -153,7 +155,7 @@ def proxied(name: str, upstream: str, folder: Path) -> Iterator[Site]:
         require(program)
     made = Site(free_port(), free_port(), folder / AUTHORITIES[name])
     command = COMMANDS[name](folder, upstream, made)
-    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
+    variables = {"UPSTREAM": upstream.replace("unix:", "unix/")}
     with proxies.started(command, folder, made.port, variables, made.has_certificate):
         yield made
 
@@ -289,7 +291,7 @@ def test_no_request_fails_and_none_counts_twice_while_the_server_restarts(
     with managing(tmp_path) as start, proxied(name, socket_path, tmp_path) as site:
         trusting, process = ssl.create_default_context(cafile=site.authority), start()
         try:
-            with visiting(partial(visit, site, trusting), CLIENTS) as visitors:
+            with Visitors(partial(visit, site, trusting), CLIENTS) as visitors:
                 for _ in range(RESTARTS):
                     visitors.wait_for(visitors.acknowledged + VIEWS_BETWEEN)
                     process.send_signal(signal.SIGTERM)

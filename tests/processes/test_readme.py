@@ -22,8 +22,7 @@ import pytest
 
 from simulation.environment import ROOT, free_port
 from tests.markdown_links import MARKDOWN
-from tests.processes.programs import PATIENCE_SECONDS, require, succeed
-from tests.processes.server import Server, running
+from tests.processes.programs import PATIENCE_SECONDS, Server, require, running, succeed
 from vumi.cli.program import vumi
 from vumi.folder import LOCK
 

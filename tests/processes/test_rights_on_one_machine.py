@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.events.sender import new_secret
-from tests.processes.server import Server, run, running
+from tests.processes.programs import run, running, succeed
 from tests.unit.vumi.operate.backups.test_making import STRANGER, needs_root
 from tests.unit.vumi.operate.check.test_check import snapshot
 from vumi import tokens
@@ -58,20 +58,16 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
 
 
-def open_a_wallet(server: Server, folder: Path) -> None:
-    """Open a wallet by the first token, which the file of the first start has."""
-    token = (folder / tokens.FIRST_FILE).read_text().strip()
-    user = {"user_id": "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"}
-    assert server.ask("POST", "/api/v1/wallets", user, token)[0] == 200
-
-
 @pytest.mark.usefixtures("umask")
 def test_all_that_the_server_makes_is_for_its_user_only(place: Path) -> None:
+    """The file of the first start has the first token, which opens a wallet."""
     folder = place / "new" / "data"
     with running(folder) as server:
         server.badge("a")
         server.wait_for("a", 1)
-        open_a_wallet(server, folder)
+        token = (folder / tokens.FIRST_FILE).read_text().strip()
+        user = {"user_id": "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"}
+        assert server.ask("POST", "/api/v1/wallets", user, token)[0] == 200
         found = modes(folder)
         assert {FILE, FILE + WAL, FILE + SHM, LOCK, tokens.FIRST_FILE} <= found.keys()
         assert found.pop("data") == 0o700
@@ -101,9 +97,8 @@ def test_another_user_can_neither_read_the_files_nor_hold_the_lock(
     with running(folder) as server:
         server.badge("a")
         paths = [str(path) for path in folder.iterdir()]
-        command = [sys.executable, "-c", AS_A_STRANGER, str(STRANGER), *paths]
-        said = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-        assert said.stdout == "Permission denied\n" * len(paths)
+        said = succeed(sys.executable, "-c", AS_A_STRANGER, str(STRANGER), *paths)
+        assert said == "Permission denied\n" * len(paths)
         assert len(paths) >= 5
 
 

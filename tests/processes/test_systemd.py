@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from simulation.environment import ROOT
-from tests.processes.programs import offline_pip, require, succeed
+from tests.processes.programs import finish, offline_pip, require, succeed
 
 UNITS = ROOT / "examples" / "systemd"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
@@ -27,8 +27,6 @@ MAX_EXPOSURE = 1.5
 SYSTEM_PYTHON = "/usr/bin/python3"
 """Services can't read a Python in a home."""
 NSPAWN = "systemd-nspawn"
-BOOT_SECONDS = 120.0
-"""The limit for steps that take some seconds on an idle machine."""
 BOOT = """
 mkdir writes root
 mount -t tmpfs tmpfs writes
@@ -89,12 +87,7 @@ systemctl status vu-mi.service vu-mi-backup.service >&2
 
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     require("systemd-analyze")
-    return subprocess.run(  # noqa: S603  our own words
-        ["systemd-analyze", *arguments],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return finish("systemd-analyze", *arguments)
 
 
 @pytest.fixture
@@ -160,14 +153,7 @@ def message(line: str) -> str:
 
 def test_the_units_serve_back_up_and_stop_under_systemd(machine: Path) -> None:
     """The backup reads the server's data as the same user, while the server runs or not."""
-    booted = subprocess.run(  # noqa: S603  our own words
-        ["unshare", "--mount", "sh", "-ec", BOOT],  # noqa: S607
-        cwd=machine,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=BOOT_SECONDS,
-    )
+    booted = finish("unshare", "--mount", "sh", "-ec", BOOT, cwd=machine, given="")
     log = machine / "shared" / "log"
     said = log.read_text() if log.exists() else repr(booted.stdout + booted.stderr)
     lines = (machine / "shared" / "output").read_text().splitlines() if log.exists() else []

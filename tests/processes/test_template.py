@@ -21,7 +21,7 @@ from chalicelib.wallets import archive as archive_module
 from deploy import template
 from deploy.stage import Folder
 from deploy.template import ALL_FEATURES, choose
-from tests.processes.translated import FUNCTIONS, Resources, made_with, of_type, resources_of
+from tests.processes.conftest import FUNCTIONS, Resources, made_with, of_type
 from vumi.operate.installations.stack import DELIVERY_SECONDS
 
 # ---- the functions
@@ -190,17 +190,14 @@ def selected(stack: Resources, method: str, path: str) -> dict[str, Any]:
     """
     made = routes(stack)
     fitting = [key for key in made if _fits(key, method, path)]
-    return made[min(fitting, key=_specificity, default="$default")]
+    in_order = sorted(fitting, key=lambda key: (key.count("{"), key.startswith("ANY ")))
+    return made[[*in_order, "$default"][0]]
 
 
 def _fits(key: str, method: str, path: str) -> bool:
     of_key, _, template_of_path = key.partition(" ")
     pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template_of_path))
     return of_key in {method, "ANY"} and re.fullmatch(pattern, path) is not None
-
-
-def _specificity(key: str) -> tuple[int, bool]:
-    return key.count("{"), key.startswith("ANY ")
 
 
 TABLES = {"GetViews": get_views.TABLE, "APIHandler": table_of(("komarev",))}
@@ -250,6 +247,11 @@ def _depends_on(part: Mapping[str, Any]) -> list[str]:
     return [named] if isinstance(named, str) else named
 
 
+AT_A_ZONE = {
+    "DomainName": "badges.example.com",
+    "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1a2b-3c4d",
+    "HostedZoneId": "Z1D633PJN98FT9",
+}
 MAX_CONCURRENT_CHANGES = 4
 """The stage, the authorizer and two integrations need only the API."""
 
@@ -257,14 +259,17 @@ MAX_CONCURRENT_CHANGES = 4
 @pytest.mark.parametrize(
     "off", [{}, {"Events": "off"}, {"Wallets": "off"}, {"Events": "off", "Wallets": "off"}]
 )
-def test_the_parts_of_the_api_are_made_one_after_another(
+def test_all_referenced_names_are_there_and_the_parts_of_the_api_are_made_one_after_another(
     templates: dict[str, dict[str, Any]], off: dict[str, str]
 ) -> None:
     """API Gateway answers concurrent changes of one API with a conflict.
 
     CloudFormation makes a part as soon as those that it refers to, or depends on, are made.
     """
-    stack = made_with(templates["prod"], **off, **AT_A_ZONE)["Resources"]
+    given = templates["prod"]
+    made = made_with(given, **off, **AT_A_ZONE)
+    stack = made["Resources"]
+    assert {*template.names_in([stack, made["Outputs"]])} <= {*stack, *given["Parameters"]}
     waiting = {
         name: {*template.names_in(part), *_depends_on(part)}
         for name, part in stack.items()
@@ -279,15 +284,6 @@ def test_the_parts_of_the_api_are_made_one_after_another(
 
 
 # ---- relations between resources
-
-
-def test_only_the_data_of_prod_outlives_its_stack(templates: dict[str, dict[str, Any]]) -> None:
-    for stage, given in templates.items():
-        stack = resources_of(given)
-        kept = {name for name, part in stack.items() if "DeletionPolicy" in part}
-        protected = stack["Table"]["Properties"].get("DeletionProtectionEnabled", False)
-        data = {"Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"}
-        assert (kept, protected) == ((data, True) if stage == "prod" else (set(), False))
 
 
 RETENTION = Settings().retention_seconds
@@ -354,22 +350,3 @@ def test_a_message_of_an_event_that_fails_ten_times_becomes_a_dead_letter(
     assert properties["VisibilityTimeout"] * 10 > sweep.RESCUE_SECONDS
     if queue == "DeliveryQueue":
         assert properties["VisibilityTimeout"] > event.LEASE_SECONDS
-
-
-# ---- stacks without a feature, or with a domain
-
-AT_A_ZONE = {
-    "DomainName": "badges.example.com",
-    "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1a2b-3c4d",
-    "HostedZoneId": "Z1D633PJN98FT9",
-}
-
-
-@pytest.mark.parametrize("off", [["Events"], ["Wallets"], ["Events", "Wallets"]])
-def test_without_a_feature_every_referenced_name_is_in_the_stack(
-    templates: dict[str, dict[str, Any]], off: list[str]
-) -> None:
-    given = templates["prod"]
-    made = made_with(given, **dict.fromkeys(off, "off"))
-    stack = made["Resources"]
-    assert set(template.names_in([stack, made["Outputs"]])) <= {*stack, *given["Parameters"]}

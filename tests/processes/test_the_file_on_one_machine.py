@@ -1,59 +1,42 @@
-"""The file of one machine: full, locked, broken, newer, checked, backed up and restored."""
+"""The file of one machine: full, locked, broken, newer, checked, backed up and restored.
+
+A later program on the data of this one migrates the file, which this one then refuses.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import sqlite3
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from chaos.faults.disk import limit, unlimit
+from chaos.faults import limit, unlimit
 from simulation.environment import ROOT
-from tests.processes.programs import PATIENCE_SECONDS
-from tests.processes.server import Server, run, running, start
+from tests.processes.programs import PATIENCE_SECONDS, finish, read_row, run, running, start
 from tests.unit.vumi.operate.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, WAY_BACK
-from vumi.storage.file_format import SHM, WAL
-
-
-@contextmanager
-def drained(folder: Path, **settings: str) -> Iterator[tuple[Server, list[str]]]:
-    """Run a server; yield it with the lines of its log as they are written."""
-    with running(folder, **settings) as server:
-        lines: list[str] = []
-        stream = server.process.stderr
-        assert stream is not None
-        reader = threading.Thread(target=lambda: lines.extend(stream), daemon=True)
-        reader.start()
-        yield server, lines
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def cut_short(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:9_000])
+from vumi.storage.file_format import SHM, VERSION, WAL
 
 
 @pytest.mark.parametrize(
-    ("damage", "says"),
+    ("size", "says"),
     [
-        (empty, "can't be opened: it is empty, and vu-mi never leaves it so: restore a backup"),
-        (cut_short, f"can't be opened: SQLite: database disk image is malformed; {WAY_BACK}"),
+        (0, "can't be opened: it is empty, and vu-mi never leaves it so: restore a backup"),
+        (9_000, f"can't be opened: SQLite: database disk image is malformed; {WAY_BACK}"),
     ],
 )
 def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_byte(
-    folder: Path, damage: Callable[[Path], None], says: str
+    folder: Path, size: int, says: str
 ) -> None:
-    damage(folder / FILE)
+    os.truncate(folder / FILE, size)
     before = snapshot(folder)
     status, out, err = run(folder)
     assert (status, out, err.count("\n")) == (1, "", 1)
@@ -94,16 +77,9 @@ os.execv(sys.executable, [sys.executable, "-m", "vumi", *sys.argv[1:]])
 
 def run_by(program: str, folder: Path, *arguments: str) -> tuple[int, str, str]:
     """Run a text of Python on a folder; return its exit status and what it printed."""
-    process = subprocess.run(  # noqa: S603  a text of this file
-        [sys.executable, "-B", "-c", program, *arguments],
-        cwd=ROOT,
-        env={"DATA": str(folder), "PORT": "0"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    return process.returncode, process.stdout, process.stderr
+    settings = {"DATA": str(folder), "PORT": "0"}
+    ended = finish(sys.executable, "-B", "-c", program, *arguments, env=settings)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -169,7 +145,7 @@ def limited(folder: Path, size: int, *command: str) -> tuple[int, str, str]:
 
 
 def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(folder: Path) -> None:
-    with drained(folder) as (server, lines):
+    with running(folder) as server:
         limit(server.process.pid, 1_000)
         badge = server.badge("a")
         assert badge["isError"]
@@ -177,8 +153,7 @@ def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(folder
         assert server.peek("a") == 3
         unlimit(server.process.pid)
         server.visit("a", 2)
-        server.stop()
-    assert any("make room on" in line for line in lines)
+        assert "make room on" in server.stop()[2]
     assert run(folder, "check")[0] == 0
 
 
@@ -199,20 +174,12 @@ def test_while_another_program_locks_the_file_all_requests_are_answered_soon(
     Meanwhile another instance starts on another locked file.
     """
     elsewhere = shutil.copytree(stopped, tmp_path / "elsewhere")
-    with drained(folder) as (server, lines):
-        badges: list[dict[str, object]] = []
-        visitors = [
-            threading.Thread(target=lambda: badges.append(server.badge("a"))) for _ in range(12)
-        ]
-        with locked(folder), locked(elsewhere):
+    with running(folder) as server:
+        with locked(folder), locked(elsewhere), ThreadPoolExecutor(12) as visitors:
             begun = time.monotonic()
             starting = start(elsewhere)
-            for visitor in visitors:
-                visitor.start()
-            for visitor in visitors:
-                visitor.join()
+            badges = list(visitors.map(lambda _: server.badge("a"), range(12)))
             assert time.monotonic() - begun < 15
-            assert len(badges) == 12
             assert all("not counted" in str(badge["message"]) for badge in badges)
             assert server.peek("a") == 3
             _, err = starting.communicate(timeout=PATIENCE_SECONDS)
@@ -220,13 +187,12 @@ def test_while_another_program_locks_the_file_all_requests_are_answered_soon(
             assert "database is locked; another program holds it locked; let that end" in err
         server.visit("a", 1)
         assert server.peek("a") == 4
-        server.stop()
-    assert any("another program holds it locked" in line for line in lines)
+        assert "another program holds it locked" in server.stop()[2]
 
 
 def test_a_file_that_breaks_while_it_is_served_becomes_read_only(folder: Path) -> None:
     """The index of expiring items breaks: counts are shown, no view counts, and healthz says so."""
-    with drained(folder) as (server, lines):
+    with running(folder) as server:
         assert server.request("/healthz")[0] == 200
         break_page(folder / FILE, "expiring")
         badge = server.badge("b")  # the first view of a window puts a marker, which expires
@@ -238,8 +204,61 @@ def test_a_file_that_breaks_while_it_is_served_becomes_read_only(folder: Path) -
         server.badge("b")
         after = snapshot(folder)
         assert (after[FILE], after[FILE + WAL]) == (before[FILE], before[FILE + WAL])
-        server.stop()
-    told = [line for line in lines if '"file_corrupt"' in line]
-    assert len(told) == 1
-    assert WAY_BACK.replace('"', '\\"') in told[0]
-    assert sum('"loop_paused"' in line for line in lines) < 20
+        lines = server.log()
+    [told] = [line for line in lines if line["message"] == "file_corrupt"]
+    assert told["fix"] == WAY_BACK
+    assert sum(line["message"] == "loop_paused" for line in lines) < 20
+
+
+# ---- a later program
+
+LATER = f"{VERSION + 1:04}_colors.sql"
+COPY = f"{FILE}.format-{VERSION}"
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the environment of a program that has one more migration."""
+    sources = tmp_path_factory.mktemp("later")
+    for package in ("chalicelib", "vumi"):
+        shutil.copytree(ROOT / package, sources / package)
+    script = sources / "vumi" / "storage" / "migrations" / LATER
+    script.write_text("CREATE TABLE colors (name TEXT);\n")
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(sources)}
+
+
+def version(folder: Path) -> int:
+    return int(read_row(folder, "PRAGMA user_version")[0])
+
+
+def test_the_server_migrates_an_older_file_and_keeps_a_copy_of_it(
+    later: dict[str, str], folder: Path
+) -> None:
+    with running(folder, **later) as server:
+        assert server.peek("a") == 3
+        status, _, err = server.stop()
+    assert status == 0
+    [logged] = [json.loads(line) for line in err.splitlines() if "file_migrated" in line]
+    assert (logged["from_format"], logged["to_format"]) == (VERSION, VERSION + 1)
+    assert version(folder) == VERSION + 1
+    assert run(folder, "check", **later)[0] == 0
+
+    status, _, err = run(folder)
+    assert status == 1
+    assert f"has format {VERSION + 1}, this program knows {VERSION}: run a newer vu-mi" in err
+    (folder / COPY).rename(folder / FILE)
+    with running(folder) as server:
+        assert server.peek("a") == 3
+
+
+def test_a_backup_of_an_older_file_is_migrated_when_it_is_restored(
+    later: dict[str, str], folder: Path, tmp_path: Path
+) -> None:
+    backup, data = tmp_path / "backup", tmp_path / "restored"
+    assert run(folder, "backup", str(backup))[0] == 0
+    status, _, err = run(data, "restore", str(backup), **later)
+    assert status == 0, err
+    assert (version(backup), version(data)) == (VERSION, VERSION + 1)
+    assert {path.name for path in data.iterdir()} == {FILE, "secrets.json"}
+    with running(data, **later) as server:
+        assert server.peek("a") == 3

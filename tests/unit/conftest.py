@@ -9,7 +9,7 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.storage.ports import Table
 from simulation.logs import counting_metrics
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable
 from tests.unit.http_requests import Api
 
 

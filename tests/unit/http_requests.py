@@ -15,11 +15,8 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Action
 from chalicelib.storage.items import Item, Key
 from simulation.clocks import Clock
-from simulation.hosts import Host
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
+from simulation.resources import GivenResources, Host
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable
 from vumi.server.clients import ClientLimits, Rate
 
 

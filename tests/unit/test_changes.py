@@ -27,10 +27,8 @@ from chalicelib.wallets.routes import transfer_money
 from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tokens import store_token
+from simulation.storage import FakeQueue, MemoryTable, store_token
 from tests.unit.http_requests import ask
 from vumi.cli.program import execute
 

@@ -15,10 +15,8 @@ from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import UnavailableError
 from simulation.aws_events import authorizer_event
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
-from simulation.tokens import store_token
+from simulation.storage import FaultyTable, MemoryTable, store_token
 
 TOKEN, BOOTSTRAP, USERS_TOKEN = (name * 6 for name in ("operator", "bootstrap", "users"))
 SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))

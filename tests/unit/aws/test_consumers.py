@@ -32,15 +32,12 @@ from chalicelib.storage.messages import MalformedError
 from chalicelib.wallets.archive import EntryRemoval
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events
-from simulation.archives import FakeArchive
 from simulation.aws_events import entry_record, marker_record
 from simulation.clocks import NOON, ulid_of
 from simulation.logs import counting_metrics, logged_events
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, refusing
+from simulation.storage import FakeArchive, FakeQueue, FaultyTable, MemoryTable, refusing
 from simulation.views import AT_NOON, BADGE, shown, summary, ulid, view
 from simulation.views import put_views as put_items
 

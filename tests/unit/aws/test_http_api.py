@@ -17,10 +17,8 @@ from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Route, RouteTable
 from chalicelib.settings import Settings
 from simulation.aws_events import http_api_event as event
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from simulation.tokens import store_token
+from simulation.storage import FakeQueue, MemoryTable, store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN, UNKNOWN = tokens.new_token(), tokens.new_token()

@@ -16,9 +16,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.ulids import earliest, latest
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.tables import FaultyTable, raising
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable, raising
 from simulation.views import (
     AT_NOON,
     BADGE,

@@ -19,7 +19,7 @@ from chalicelib.storage.writes import Write
 from simulation.clocks import NOON, Clock
 from simulation.logs import logged_events
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable, raising, refusing
+from simulation.storage import FaultyTable, raising, refusing
 from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, ulid, view
 from simulation.views import put_views as put_items
 

@@ -15,7 +15,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from chalicelib.ulids import earliest
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, once
 from simulation.views import (
     AT_NOON,
     BADGE,

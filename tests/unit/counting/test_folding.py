@@ -14,8 +14,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, MemoryTable, once
 from simulation.views import (
     AT_NOON,
     BADGE,

@@ -19,9 +19,8 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, Clock
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable
+from simulation.storage import FaultyTable, MemoryTable
 
 
 def parse(values: list[str]) -> str:

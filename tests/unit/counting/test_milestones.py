@@ -35,11 +35,8 @@ from chalicelib.owners.finding import ReachedError
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
-from simulation.hosts import Names
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
-from simulation.tables import FaultyTable, once
+from simulation.resources import GivenResources, Names
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable, once
 from simulation.views import AT_NOON, BADGE, WINDOWS, put_summary, put_views, ulid
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer

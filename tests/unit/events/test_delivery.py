@@ -31,9 +31,8 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import logged_events
-from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, deliver
-from simulation.tables import FaultyTable, once
+from simulation.storage import FakeQueue, FaultyTable, once
 from vumi.engine import DELIVERY_VISIBILITY_SECONDS
 from vumi.workers.events import ProcessClaims
 

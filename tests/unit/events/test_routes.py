@@ -13,10 +13,9 @@ from chalicelib.events import schedule, serializers
 from chalicelib.events.event import Attempt, Status, Target, TargetKind
 from chalicelib.http import tokens
 from chalicelib.storage.writes import Update
-from simulation.hosts import Names
-from simulation.queues import FakeQueue
+from simulation.resources import Names
 from simulation.scheduled_events import AT, an_event
-from simulation.tokens import store_token
+from simulation.storage import FakeQueue, store_token
 from tests.unit.http_requests import Answer, Api, read_badge
 
 TOKEN = tokens.new_token()

@@ -26,9 +26,8 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key, Value
 from chalicelib.storage.ports import MAX_DUE, Table
 from chalicelib.storage.writes import ConditionFailedError, Update, Write
-from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable
+from simulation.storage import FakeQueue, FaultyTable
 
 CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
 

@@ -29,13 +29,10 @@ from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.ports import Message
 from simulation.authority import Authority
 from simulation.clocks import NOON
-from simulation.hosts import Names
 from simulation.logs import logged_events
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
-from simulation.resources import GivenResources
+from simulation.resources import GivenResources, Names
 from simulation.scheduled_events import AT
-from simulation.tables import FaultyTable
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable
 from tests.unit.outgoing.receivers import LOOPBACK, receiver
 
 SECRET = new_secret()

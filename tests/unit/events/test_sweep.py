@@ -39,9 +39,8 @@ from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
 from chalicelib.storage.writes import Update, Write
 from simulation.logs import logged_events
-from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, once
+from simulation.storage import FakeQueue, FaultyTable, once
 
 MINUTE = 60_000
 AHEAD = AHEAD_SECONDS * 1000

@@ -11,7 +11,7 @@ from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.units import to_milliseconds
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable
 from simulation.views import BADGE, put_summary
 
 

@@ -19,8 +19,7 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, MemoryTable, once
 from simulation.views import BADGE, fold, put_summary, put_views, store, view
 from tests.unit.history.stored_days import MeteredTable, milliseconds, put_days
 

@@ -13,8 +13,7 @@ from chalicelib.history.periods import BadgeNumbers, Period, Show
 from chalicelib.pages.badge_routes import BadgeOptions
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, MemoryTable, once
 from simulation.views import BADGE, fold, put_summary, put_views, store, view
 from tests.unit.history.stored_days import MeteredTable, milliseconds, put_days
 

@@ -13,9 +13,8 @@ from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Role
 from chalicelib.settings import DIGEST, Settings
 from simulation.clocks import NOON, Clock
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tokens import store_token
+from simulation.storage import MemoryTable, store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN = "Chosen_by-an-operator"  # noqa: S105  of these tests

@@ -18,9 +18,8 @@ from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageRefusedError, UnavailableError
 from chalicelib.storage.writes import ConditionFailedError
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tokens import store_token
+from simulation.storage import MemoryTable, store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 OPERATORS, USERS, UNKNOWN = (tokens.new_token() for _ in range(3))

@@ -17,8 +17,8 @@ from chalicelib.owners import routes as owner_routes
 from chalicelib.pages import owned_badges
 from chalicelib.resources import Action, Resources
 from chalicelib.settings import Feature, Settings
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from simulation.storage import MemoryTable
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 from vumi.server.clients import ClientLimits, Rate

@@ -9,8 +9,8 @@ from hashlib import sha256
 
 import pytest
 
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from simulation.storage import MemoryTable
 from tests.unit.html_pages import Page
 from tests.unit.http_requests import Answer, ask
 

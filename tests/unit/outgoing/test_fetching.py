@@ -13,7 +13,7 @@ from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, 
 from chalicelib.outgoing.http_client import CallError, HttpClient, HttpReply
 from chalicelib.outgoing.urls import Allowed
 from chalicelib.settings import Settings, SettingsError
-from simulation.hosts import Names
+from simulation.resources import Names
 from tests.unit.outgoing.receivers import receiver
 
 URL = "https://host.example/.vu-mi"

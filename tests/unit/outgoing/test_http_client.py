@@ -19,7 +19,7 @@ from chalicelib.outgoing import http_client
 from chalicelib.outgoing.http_client import Deadline, HttpClient
 from chalicelib.outgoing.urls import Record
 from simulation.clocks import FakeTime
-from simulation.hosts import Names
+from simulation.resources import Names
 from tests.unit.outgoing.receivers import (
     LATE,
     LOOPBACK,

@@ -12,7 +12,7 @@ from cryptography.x509 import DNSName, IPAddress
 
 from chalicelib.outgoing.http_client import HttpClient
 from simulation.authority import Authority
-from simulation.hosts import Names
+from simulation.resources import Names
 from tests.unit.outgoing.receivers import (
     LATE,
     LOOPBACK,

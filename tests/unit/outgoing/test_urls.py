@@ -22,7 +22,7 @@ from chalicelib.outgoing.urls import (
     permitted,
     resolve_for_stranger,
 )
-from simulation.hosts import Names
+from simulation.resources import Names
 
 NOTHING = Allowed()
 LOOPBACK = Allowed.parse("127.0.0.0/8,::1")

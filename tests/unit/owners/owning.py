@@ -13,7 +13,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, once
 from simulation.views import BADGE, WINDOWS, store
 
 AHEAD = 5_000

@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.counting.bans import TimedBans
 from chalicelib.http.tokens import digest
-from simulation.tokens import store_token
+from simulation.storage import store_token
 from simulation.views import AT_NOON, put_views
 from tests.unit.http_requests import Answer, Api
 

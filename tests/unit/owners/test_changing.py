@@ -17,7 +17,7 @@ from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Write
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FaultyTable, once, raising
 from simulation.views import (
     AT_NOON,
     BADGE,

@@ -27,8 +27,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailedError, Put, Update, Write
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FaultyTable, MemoryTable, once, raising
 from simulation.views import (
     AT_NOON,
     BADGE,

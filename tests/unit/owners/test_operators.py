@@ -18,8 +18,7 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update
 from simulation.clocks import NOON
-from simulation.queues import FakeQueue
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FakeQueue, FaultyTable, once, raising
 from simulation.views import BADGE, WINDOWS, days, fold, put_summary, shown, summary, view
 from tests.unit.owners.owning import LATER, LOST, change, claim, delete, owner, rename, visit
 from vumi.operate import kinds

@@ -19,9 +19,8 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, Clock
-from simulation.hosts import Host
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once, raising
+from simulation.resources import Host
+from simulation.storage import FaultyTable, MemoryTable, once, raising
 from simulation.views import days, fold, shown, store
 from tests.unit.owners.owning import LOST, change, delete, visit
 

@@ -18,8 +18,7 @@ from chalicelib.owners.removing import Hours, parse_hour
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, MemoryTable, once
 from simulation.views import BADGE, WINDOWS, days, fold, put_summary, put_views, shown
 
 NOW = datetime(2026, 11, 21, 8, 40, tzinfo=UTC)

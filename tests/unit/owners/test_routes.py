@@ -15,8 +15,7 @@ from chalicelib.badges.options import MAX_BASE
 from chalicelib.http import tokens
 from chalicelib.storage.errors import UnavailableError
 from simulation.resources import Places
-from simulation.tables import raising
-from simulation.tokens import store_token
+from simulation.storage import raising, store_token
 from simulation.views import put_summary, store
 from tests.unit.http_requests import Answer, Api
 from vumi.server.clients import Rate

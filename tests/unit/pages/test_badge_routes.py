@@ -18,7 +18,7 @@ from chalicelib.storage.ports import Table
 from simulation.clocks import NOON
 from simulation.logs import logged_events
 from simulation.resources import Places
-from simulation.tables import raising
+from simulation.storage import raising
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 from tests.unit.history.stored_days import put_days
 from tests.unit.http_requests import Answer, Api

@@ -21,8 +21,7 @@ from chalicelib.pages.owned_badges import tell
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
-from simulation.tables import once
+from simulation.storage import MemoryTable, once
 from simulation.views import BADGE
 from tests.unit.http_requests import Answer, Api
 

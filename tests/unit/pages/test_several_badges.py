@@ -11,9 +11,8 @@ import pytest
 from chalicelib.counting.view import ViewMessages
 from chalicelib.resources import Room
 from chalicelib.storage.errors import UnavailableError
-from simulation.queues import FakeQueue
 from simulation.resources import Places
-from simulation.tables import raising
+from simulation.storage import FakeQueue, raising
 from simulation.views import AT_NOON, put_summary, put_views, shown
 from tests.unit.http_requests import Answer, Api
 from vumi.server.clients import Rate

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, Clock
 from simulation.installation import MemoryInstallation, invoke_on
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
 

@@ -13,9 +13,8 @@ from chalicelib.http.authentication import authenticate
 from chalicelib.http.errors import ForbiddenError
 from chalicelib.http.messages import Caller, Role
 from simulation.clocks import NOON
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tokens import store_token
+from simulation.storage import MemoryTable, store_token
 from tests.terminals import Terminal
 from tests.unit.vumi.commands import Vumi
 from vumi.errors import ReportedError

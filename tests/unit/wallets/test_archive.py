@@ -20,10 +20,10 @@ from chalicelib.storage.ports import check_object_name
 from chalicelib.wallets import archive
 from chalicelib.wallets.archive import EntryRemoval, archive_entries, archive_malformed, make_object
 from chalicelib.wallets.wallet import Entry, Posting
-from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of
 from simulation.logs import counting_metrics, logged_events
 from simulation.resources import GivenResources
+from simulation.storage import FakeArchive
 
 ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 ID = ulid_of(NOON, "C" * 16)

@@ -45,7 +45,7 @@ from chalicelib.wallets.wallet import (
     wallet,
 )
 from simulation.clocks import NOON, ulid_of
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FaultyTable, once, raising
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)

@@ -13,7 +13,7 @@ from chalicelib.wallets import serializers
 from chalicelib.wallets.serializers import parse_amount as parse
 from chalicelib.wallets.wallet import MAX_BALANCE, Entry, Posting
 from simulation.clocks import NOON
-from simulation.tokens import store_token
+from simulation.storage import store_token
 from tests.unit.http_requests import Answer, Api, read_badge
 
 WALLETS = "/api/v1/wallets"

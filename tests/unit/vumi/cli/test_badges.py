@@ -15,7 +15,7 @@ from chalicelib.owners import finding
 from chalicelib.ulids import new_ulid
 from chalicelib.units import to_milliseconds
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, once
+from simulation.storage import FaultyTable, once
 from simulation.views import fold, put_summary, shown, store
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import badges

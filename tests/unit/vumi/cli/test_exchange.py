@@ -20,8 +20,7 @@ from chalicelib.storage.errors import UnavailableError
 from simulation.clocks import NOON, Clock, FakeTime
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.loopback import Answer, SilentHandler, answering
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, raising
+from simulation.storage import FaultyTable, MemoryTable, raising
 from simulation.views import AT_NOON, put_summary, put_views, shown
 from tests.unit.vumi.commands import Vumi
 from vumi.cli import importing

@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib import VERSION
 from chalicelib.storage.errors import UnavailableError
-from simulation.tables import FaultyTable, raising
+from simulation.storage import FaultyTable, raising
 from simulation.views import put_summary
 from tests.terminals import Terminal, run_on_terminal
 from tests.unit.vumi.commands import Vumi

@@ -25,10 +25,8 @@ from chalicelib.units import to_milliseconds
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime
 from simulation.installation import MemoryInstallation, invoke_on
-from simulation.memory_table import MemoryTable
-from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, raising
+from simulation.storage import FakeQueue, FaultyTable, MemoryTable, raising
 from simulation.views import shown, store, summary, view
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.options import Invocation

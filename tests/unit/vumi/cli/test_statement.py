@@ -14,7 +14,7 @@ from chalicelib.wallets.archive import EntryRemoval, batches, make_object
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
 from simulation.installation import MemoryInstallation
-from simulation.memory_table import MemoryTable
+from simulation.storage import MemoryTable
 from tests.unit.vumi.commands import Vumi
 from vumi.cli.statement import HEADER, open_statement
 from vumi.errors import ReportedError

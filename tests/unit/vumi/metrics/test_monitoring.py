@@ -17,8 +17,8 @@ from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.settings import Settings
-from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from simulation.storage import MemoryTable
 from tests.unit.vumi.metrics.reading import samples
 from vumi.metrics import access
 from vumi.metrics.access import MetricsAccess

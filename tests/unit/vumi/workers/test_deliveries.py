@@ -19,9 +19,9 @@ import pytest
 from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.items import Key
 from chalicelib.wallets.wallet import Entry, Posting
-from simulation.archives import FakeArchive
 from simulation.clocks import NOON, Clock, ulid_of
 from simulation.resources import GivenResources
+from simulation.storage import FakeArchive
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

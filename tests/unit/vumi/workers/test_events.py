@@ -20,9 +20,9 @@ from chalicelib.storage.errors import UnavailableError
 from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
 from simulation.logs import counting_metrics
-from simulation.queues import FakeQueue
 from simulation.resources import MISSING, GivenResources
 from simulation.scheduled_events import AT
+from simulation.storage import FakeQueue
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

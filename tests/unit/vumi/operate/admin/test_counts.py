@@ -23,8 +23,7 @@ from chalicelib.storage.errors import StorageError, UnavailableError
 from chalicelib.storage.ports import Table
 from simulation.clocks import NOON, FakeTime
 from simulation.faults import Crash
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FaultyTable, MemoryTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
 from tests.profile import cases
 from vumi.errors import ReportedError

@@ -18,8 +18,7 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.archive import EntryRemoval, batches, make_object
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable
+from simulation.storage import FaultyTable, MemoryTable
 from vumi.journals import ArchivedObject
 from vumi.operate.check.items import PAUSE, PAUSES, LiveCheck, StoredItem
 

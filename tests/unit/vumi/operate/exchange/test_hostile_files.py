@@ -24,8 +24,7 @@ from chalicelib.wallets.wallet import OWNERS
 from simulation.clocks import NOON, Clock
 from simulation.exchange_world import ENGINES, outcomes, restore
 from simulation.installation import MemoryInstallation
-from simulation.queues import FakeQueue
-from simulation.tables import FaultyTable, once
+from simulation.storage import FakeQueue, FaultyTable, once
 from simulation.views import AT_NOON, put_summary, ulid
 from tests.profile import cases
 from vumi.errors import ReportedError

@@ -24,8 +24,7 @@ from simulation.clocks import NOON, Clock, FakeTime
 from simulation.exchange_world import export, outcomes, restore
 from simulation.faults import Crash
 from simulation.installation import MemoryInstallation
-from simulation.queues import FakeQueue
-from simulation.tables import FaultyTable, once, raising
+from simulation.storage import FakeQueue, FaultyTable, once, raising
 from simulation.views import AT_NOON, BADGE, fold, put_summary, put_views, shown, store, view
 from tests.profile import cases
 from tests.unit.vumi.operate.exchange.test_hostile_files import EVENT, WALLET, file_of

@@ -29,8 +29,7 @@ from chalicelib.wallets.wallet import Posting, PostingError
 from simulation.clocks import NOON, Clock
 from simulation.exchange_world import export, outcomes, restore
 from simulation.installation import MemoryInstallation
-from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable
+from simulation.storage import FaultyTable, MemoryTable
 from simulation.views import WINDOWS, fold, put_summary, shown, store
 from tests.profile import cases
 from vumi.operate.check.items import Items, StoredItem

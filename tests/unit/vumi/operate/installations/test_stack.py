@@ -17,7 +17,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import NotSentError
 from simulation.clocks import NOON, ulid_of
 from simulation.faults import Crash
-from simulation.queues import FakeQueue
+from simulation.storage import FakeQueue
 from vumi.cli.program import main
 from vumi.operate.admin.installation import LetterOutcome
 from vumi.operate.installations.stack import DELIVERY_SECONDS, INVISIBLE_SECONDS, Redrive

@@ -1,16 +1,65 @@
-"""A disk that gets full: a small file system if the process may mount one, otherwise a quota.
+"""Faults: a clock that jumps, and a disk that gets full.
 
-The choice is made during the run, so the same run works as root, unprivileged and in a container.
-The report says which one was used.
+The engine takes its clock as an argument, so a process gets this one. Any process with its file can
+set it, and the offset stays when the process is killed. The disk is a small file system if the
+process may mount one, otherwise a quota; the report says which.
 """
 
 from __future__ import annotations
 
+import mmap
 import resource
+import struct
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+SECONDS = struct.Struct("d")
+DAY_SECONDS = 86_400
+
+
+class Jump(NamedTuple):
+    """A jump at a monotonic time, and the seconds that the clock showed before and after it."""
+
+    at: float
+    before: float
+    after: float
+
+
+class OffsetClock:
+    """A clock: seconds since 1970 plus the offset in the file, which is made if it is missing.
+
+    `jumps` has the jumps by this object; the first one changes nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(SECONDS.pack(0.0))
+        with path.open("r+b") as file:
+            self._shared = mmap.mmap(file.fileno(), SECONDS.size)
+        self.jumps = [Jump(time.monotonic(), self(), self())]
+
+    def __call__(self) -> float:
+        return time.time() + self.offset
+
+    @property
+    def offset(self) -> float:
+        """The seconds by which the clock is ahead."""
+        [offset] = SECONDS.unpack_from(self._shared)
+        return float(offset)
+
+    def jump(self, seconds: float) -> None:
+        """Set every clock on this file, forwards or backwards."""
+        before = self()
+        SECONDS.pack_into(self._shared, 0, self.offset + seconds)
+        self.jumps.append(Jump(time.monotonic(), before, self()))
+
+    def jump_before_midnight(self, seconds: float) -> None:
+        """Set every clock forward to some seconds before a midnight (UTC)."""
+        self.jump((-self() - seconds) % DAY_SECONDS)
+
 
 SIZE = 128 * 2**20
 """The bytes of the small file system; a run stores some megabytes in it."""
@@ -32,18 +81,16 @@ class SmallDisk:
         self.folder = folder / "data"
         self._ballast = folder / "ballast"
 
-    def fill(self, pid: int, spare: int) -> None:
+    def fill(self, _: int, spare: int) -> None:
         """Leave the process about `spare` bytes to write."""
-        del pid
         with self._ballast.open("wb", buffering=0) as ballast:
             with suppress(OSError):
                 while ballast.write(bytes(BLOCK)) == BLOCK:
                     pass
             ballast.truncate(max(0, ballast.tell() - spare))
 
-    def free(self, pid: int) -> None:
+    def free(self, _: int) -> None:
         """Let the process write again."""
-        del pid
         self._ballast.unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -1,1 +1,0 @@
-"""Faults: kills, full disks, clocks that jump."""
