@@ -28,6 +28,7 @@ from chalicelib.units import to_milliseconds
 from simulation.raw_http import complete, receive
 from simulation.server_process import start_client
 from vumi.storage.database import FILE, Database
+from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.table import SqliteTable
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
@@ -343,7 +344,8 @@ ATTACKS = BUSY_ATTACKS | FLOODS | STALLING | OLD_ATTACKS
 
 
 def prepare(folder: Path) -> None:
-    """Put `DEAR` into the file of an empty folder."""
+    """Put `DEAR` into a new file of a folder, which is made if it is missing."""
+    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
     now, hours = datetime.now(UTC), {f"h{hour:02}": 1_000 for hour in range(24)}
     last, *days = [f"{(now - timedelta(days=ago)).date()}" for ago in range(1, DAYS + 1)]
     today: Value = {"day": last, **hours}
