@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, NamedTuple, TypeVar
 
 from chalicelib.counting import keys
@@ -179,7 +179,7 @@ class Span:
         after = following or end.date() + timedelta(days=1)
         hours = len(starts) if by is Interval.HOUR else 0
         days = -(-hours // HOURS_OF_DAY) or (after - starts[0].date()).days
-        buckets = tuple(Bucket(start, 0) for start in starts)
+        buckets = tuple(map(Bucket, starts, repeat(0)))
         return History(by, days, since, buckets, following, starts[-1] == by.start(current))
 
     def _first(self, last: datetime, since: date | None) -> datetime:
@@ -240,7 +240,7 @@ def _read(table: Table, badge_id: str, span: Span, now: Seconds, *, with_github:
     views = _count_by_bucket(table, summary, by, starts[0], last)
     for start, number_live in live.items():
         views[by.start(start)] += number_live
-    buckets = tuple(Bucket(start, views[start]) for start in starts)
+    buckets = tuple(map(Bucket, starts, map(views.__getitem__, starts)))
     of_days = (summary.badge_id, starts[0].date(), last.date())
     days = github.read_days(table, *of_days) if with_github else {}
     return replace(empty, buckets=buckets, github=days)
@@ -340,10 +340,12 @@ def _count_by_bucket(
     days = _read_finished(table, summary, first, last, attributes=attributes)
     views: Counter[datetime] = Counter()
     for day, item in [*days, (today.day, {"views": today.views, **today.attributes})]:
-        is_by_hour = by is Interval.HOUR
-        hours = Day.of(day, item).hours if is_by_hour else {0: number(item, "views")}
-        for hour, counted in hours.items() if day else ():
-            views[by.start(_start_of(day).replace(hour=hour))] += counted
+        start = _start_of(day) if day else first
+        if by is not Interval.HOUR:
+            views[by.start(start)] += number(item, "views")
+            continue
+        for hour, counted in Day.of(day, item).hours.items():
+            views[start.replace(hour=hour)] += counted
     return views
 
 
