@@ -240,7 +240,7 @@ def _read(table: Table, badge_id: str, span: Span, now: Seconds, *, with_github:
     views = _count_by_bucket(table, summary, by, starts[0], last)
     for start, number_live in live.items():
         views[by.start(start)] += number_live
-    buckets = tuple(map(Bucket, starts, map(views.__getitem__, starts)))
+    buckets = tuple([Bucket(start, views.get(start, 0)) for start in starts])
     of_days = (summary.badge_id, starts[0].date(), last.date())
     days = github.read_days(table, *of_days) if with_github else {}
     return replace(empty, buckets=buckets, github=days)
