@@ -21,7 +21,6 @@ from chalicelib.counting import keys
 from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageRefusedError
 from chalicelib.storage.items import Key
-from chalicelib.units import to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.api import ProcessResources
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from chalicelib.counting import view
     from chalicelib.counting.consumers import MarkerRemoval
     from chalicelib.events import delivery, event, sweep
-    from chalicelib.events.sweep import SweptGroup
     from chalicelib.storage import messages
     from chalicelib.wallets import archive, wallet
     from chalicelib.wallets.archive import EntryRemoval
@@ -104,11 +102,7 @@ def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
 def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
     """Send the events that are due soon to the distribution; return their number."""
     telemetry.begin("sweep_events", tick.context)
-    resources = current()
-    now = to_milliseconds(resources.clock())
-    sent, overdue = sweep.sweep(
-        resources.table, resources.distribution_queue, now, resources.map_parallel
-    )
+    sent, overdue = sweep.sweep_now(current())
     return {"sent": sent, "overdue": overdue}
 
 
@@ -117,12 +111,7 @@ def sweep_events(tick: CloudWatchEvent) -> dict[str, int]:
 )
 def distribute_events(batch: SQSEvent) -> PartialBatchResponse:
     """Enqueue swept events, each for its time."""
-
-    def consume(groups: list[SweptGroup], resources: ProcessResources) -> list[SweptGroup]:
-        now = to_milliseconds(resources.clock())
-        return sweep.distribute(groups, resources.delivery_queue, now)
-
-    return _handle("distribute_events", batch, sweep.group_in, consume)
+    return _handle("distribute_events", batch, sweep.group_in, sweep.distribute_now)
 
 
 @blueprint.on_sqs_message(

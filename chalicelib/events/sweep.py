@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.concurrency import MapParallel
@@ -25,6 +25,9 @@ from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, MAX_DUE, Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailedError, Update
 from chalicelib.units import Milliseconds, to_milliseconds
+
+if TYPE_CHECKING:
+    from chalicelib.events.routes import EventResources
 
 AHEAD_SECONDS = 300
 OVERDUE_SECONDS = 60
@@ -47,6 +50,17 @@ CURSOR = Key("TIMER", "SWEEP")
 
 SweptGroup: TypeAlias = tuple[tuple[str, int], ...]
 """The ids of events that a sweep sends together, each with its due time in milliseconds."""
+
+
+def sweep_now(resources: EventResources) -> tuple[int, int]:
+    """Call `sweep` with the resources and the time of a process."""
+    now = to_milliseconds(resources.clock())
+    return sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
+
+
+def distribute_now(groups: Iterable[SweptGroup], resources: EventResources) -> list[SweptGroup]:
+    """Call `distribute` with the queue and the time of a process."""
+    return distribute(groups, resources.delivery_queue, to_milliseconds(resources.clock()))
 
 
 def sweep(

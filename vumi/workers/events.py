@@ -60,15 +60,13 @@ def find_queue(body: str) -> str:
 
 def sweep_step(resources: EventResources) -> Seconds:
     """Sweep; return the time that may pass until the next sweep."""
-    now = to_milliseconds(resources.clock())
-    sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
+    sweep.sweep_now(resources)
     return SWEEP_SECONDS
 
 
 def distribute_messages(bodies: Mapping[int, str], resources: EventResources) -> list[int]:
     """Enqueue the events of groups; return the ids of the messages to deliver again."""
-    queue, now = resources.delivery_queue, to_milliseconds(resources.clock())
-    distribute = partial(sweep.distribute, queue=queue, now=now)
+    distribute = partial(sweep.distribute_now, resources=resources)
     return handle_messages(bodies, sweep.group_in, distribute)
 
 
