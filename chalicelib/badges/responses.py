@@ -65,6 +65,7 @@ def badge_json(badge: Badge) -> Response:
 
 @lru_cache(MAX_LOOKS)
 def _around_message(label: str, look: tuple[Any, ...]) -> tuple[str, str]:
+    """Return the JSON before and after the message of a badge; `look` has what follows that."""
     badge = Badge(label, "", *look)
     whole = responses.to_compact_json(badge.to_json())
     before, key, after = whole.partition('"message":')

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from chalicelib.counting import keys
@@ -161,10 +161,11 @@ class Span:
     is_whole: bool = False
     by: Interval | None = None
 
-    def resolve(self, current: datetime, since: date | None) -> History:
-        """Return the history without views: whole buckets that have all days of the span.
+    def resolve(self, current: datetime, since: date | None) -> tuple[History, list[datetime]]:
+        """Return the history without its buckets, and the start of each.
 
-        `since` is the first day with a view. Raises `BadRequestError` for a span without days.
+        They are whole and have all days of the span, up to the current one. `since` is the first
+        day with a view. Raises `BadRequestError` for a span without days.
         """
         last = min(current, datetime.combine(self.last, LAST_HOUR)) if self.last else current
         first = self._first(last, since)
@@ -179,8 +180,7 @@ class Span:
         after = following or end.date() + timedelta(days=1)
         hours = len(starts) if by is Interval.HOUR else 0
         days = -(-hours // HOURS_OF_DAY) or (after - starts[0].date()).days
-        buckets = tuple(map(Bucket, starts, repeat(0)))
-        return History(by, days, since, buckets, following, starts[-1] == by.start(current))
+        return History(by, days, since, (), following, starts[-1] == by.start(current)), starts
 
     def _first(self, last: datetime, since: date | None) -> datetime:
         if self.is_whole:
@@ -234,8 +234,8 @@ def _read(table: Table, badge_id: str, span: Span, now: Seconds, *, with_github:
     current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
     first = [_find_first_day(table, summary, current), *live]
     since = min([moment.date() for moment in first if moment], default=None)
-    empty = span.resolve(current, since)
-    by, starts = empty.by, empty.starts
+    empty, starts = span.resolve(current, since)
+    by = empty.by
     last = by.following(starts[-1]) - LENGTHS[Interval.HOUR]
     views = _count_by_bucket(table, summary, by, starts[0], last)
     for start, number_live in live.items():

@@ -198,7 +198,7 @@ def test_an_area_is_as_high_as_its_days_have_views(repeated: list[int]) -> None:
 
 def of_unit(by: Interval, amount: int, *, is_current: bool = True) -> History:
     """Return a history of one view in each of so many units."""
-    starts = Span(first=TODAY.date() - timedelta(days=400), by=by).resolve(TODAY, None).starts
+    _, starts = Span(first=TODAY.date() - timedelta(days=400), by=by).resolve(TODAY, None)
     buckets = tuple(Bucket(start, 1) for start in starts[:amount])
     return History(by, 1, None, buckets, is_current=is_current)
 

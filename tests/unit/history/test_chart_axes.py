@@ -80,11 +80,11 @@ def test_a_tick_is_written_exactly(views: int, text: str) -> None:
 
 def axis(span: Span, width: float = 545, *, has_year: bool = False) -> TimeAxis:
     """Return an axis of this width, for letters of 6 px."""
-    chosen = span.resolve(NOW, None)
-    slot = width / len(chosen.starts)
+    chosen, starts = span.resolve(NOW, None)
+    slot = width / len(starts)
     return TimeAxis(
         chosen.by,
-        chosen.starts,
+        starts,
         lambda index: (index + 0.5) * slot,
         lambda text: 6 * len(text),
         width,
