@@ -18,7 +18,7 @@ from chalicelib.counting.view import Counting, View, ViewQueue, Windows
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Table
-from chalicelib.ulids import earliest, milliseconds, new_ulid
+from chalicelib.ulids import earliest, new_ulid
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 MAX_LIVE = 8_000
@@ -91,8 +91,8 @@ class Count(NamedTuple):
         """Return whether more than a page of views wait for a fold that is overdue."""
         if self.live <= len(self.newest):
             return False
-        foldable = to_milliseconds(windows.foldable(now))
-        return self.live >= hot or milliseconds(self.newest[-1]) <= foldable
+        unfoldable = to_milliseconds(windows.foldable(now)) + 1
+        return self.live >= hot or self.newest[-1] < earliest(unfoldable)
 
 
 def view_of_unread(badge_id: str, now: Seconds) -> View:

@@ -7,6 +7,7 @@ its number never falls until the next one begins, and is never higher than the n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -120,13 +121,15 @@ class BadgeNumbers(NamedTuple):
     days: tuple[int, ...] = ()
     told: date | None = None
 
-    def write_age(self, now: Seconds) -> str:
+    def write_age(self, clock: Callable[[], Seconds]) -> str:
         """Return the end of the label that says how old GitHub's numbers are, if they are old."""
-        age = (datetime.fromtimestamp(now, UTC).date() - self.told).days if self.told else 0
+        age = (datetime.fromtimestamp(clock(), UTC).date() - self.told).days if self.told else 0
         return f", {age} days ago" if age > FRESH_DAYS else ""
 
 
-def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumbers:
+def read(
+    table: Table, badge_id: str, period: Period, clock: Callable[[], Seconds]
+) -> BadgeNumbers:
     """Read the numbers of a badge by any of its names. Raises `StorageError`.
 
     All views need one or two queries; a period or days need another one for the finished days.
@@ -134,7 +137,7 @@ def read(table: Table, badge_id: str, period: Period, now: Seconds) -> BadgeNumb
     if period.show is Show.TOTAL and not period.days:
         return BadgeNumbers(badge_count.read(table, badge_id))
     if not period.show.is_githubs:
-        return history.read_again(lambda: _read_periods(table, badge_id, period, now))
+        return history.read_again(lambda: _read_periods(table, badge_id, period, clock()))
     count = badge_count.read(table, badge_id)
     read_number = github.read_visitors if period.show is Show.VISITORS else github.read_clones
     known, newest = read_number(table, count.summary.badge_id)

@@ -107,7 +107,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
         missing = VIEW_TAKEN if is_visit else UNAVAILABLE
         return respond(Badge.error(LABEL, missing), request)
     badge = asked.badge(asked.show.label, periods.write(views, asked), COLOR, views.days)
-    age = views.write_age(resources.view_clock()) if badge.label else ""
+    age = views.write_age(resources.view_clock) if badge.label else ""
     return respond(badge._replace(label=badge.label + age) if age else badge, request)
 
 
@@ -143,7 +143,7 @@ def _to_json(
 
 def _read(period: Period, resources: ViewResources, badge_id: str) -> BadgeNumbers | None:
     try:
-        return periods.read(resources.table, badge_id, period, resources.view_clock())
+        return periods.read(resources.table, badge_id, period, resources.view_clock)
     except StorageError:
         telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
         return None

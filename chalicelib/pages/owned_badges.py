@@ -95,8 +95,8 @@ def _to_json(owned: OwnedBadge, resources: OwnerResources) -> dict[str, Any]:
     """Return the present name and the numbers of a badge, which are null if it is banned."""
     if resources.bans.cover(owned.names[-1]):
         return {"id": owned.names[-1], "count": None, "today": None}
-    today, now = Period(Show.TODAY), resources.view_clock()
-    numbers = periods.read(resources.table, owned.badge_id, today, now)
+    today = Period(Show.TODAY)
+    numbers = periods.read(resources.table, owned.badge_id, today, resources.view_clock)
     return {
         "id": owned.names[-1],
         "count": numbers.total.shown,

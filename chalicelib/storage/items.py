@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from chalicelib.storage.errors import StorageRefusedError
@@ -13,6 +13,7 @@ Item: TypeAlias = dict[str, Value]
 
 MAX_DIGITS = 38
 """Digits of a number (DynamoDB developer guide, "Data types")."""
+NUMBERS_END = 10**MAX_DIGITS
 MAX_LEVELS = 32
 """Levels of lists and maps (DynamoDB developer guide, "Quotas")."""
 
@@ -87,10 +88,10 @@ def _check_length(name: str, value: str, most: int) -> None:
 def check_value(value: object, levels: int = MAX_LEVELS) -> None:
     """Raise `StorageRefusedError` unless it is a str, an int, or a list or map of such values."""
     match value:
-        case str():  # first, because most values are
+        case str():
             return
         case int() if not isinstance(value, bool):
-            if abs(value) >= 10**MAX_DIGITS:
+            if abs(value) >= NUMBERS_END:
                 raise StorageRefusedError(
                     f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}"
                 )
@@ -99,12 +100,17 @@ def check_value(value: object, levels: int = MAX_LEVELS) -> None:
                 f"a table holds lists and maps in at most {MAX_LEVELS} levels"
             )
         case dict():  # then items
-            for name, part in value.items():
-                check_value(part, levels - 1)
+            _check_parts(value.values(), levels - 1)
+            for name in value:
                 if not isinstance(name, str):
                     raise StorageRefusedError(f"the keys of a map are texts, not {name!r}")
         case list():
-            for part in value:
-                check_value(part, levels - 1)
+            _check_parts(value, levels - 1)
         case _:
             raise StorageRefusedError(f"a table holds str, int, lists and maps, not {value!r}")
+
+
+def _check_parts(parts: Iterable[object], levels: int) -> None:
+    for part in parts:
+        if not isinstance(part, str):  # most parts are
+            check_value(part, levels)

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from chalicelib.http import errors, query
@@ -133,14 +134,15 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
-        forwarded = b", ".join(_values(scope, b"x-forwarded-for")).decode("latin-1")
-        client = self._proxies.client_of(peer[0], forwarded)
+        client = peer[0]
+        if self._proxies:
+            forwarded = b", ".join(_values(scope, b"x-forwarded-for")).decode("latin-1")
+            client = self._proxies.client_of(client, forwarded)
         try:
             response = await self._respond(scope, receive, peer, client)
             path = scope["raw_path"].decode("latin-1")
             self._on_response(scope["method"], path, response, self._stopwatch() - began)
-            ends = self.is_stopping or "Connection" in response.headers
-            if response.is_refusal and not ends:
+            if response.is_refusal and not (self.is_stopping or "Connection" in response.headers):
                 await self._sleep(self._pace.delay(client))
             await send(_start(response, is_last=self.is_stopping))
             await send({"type": "http.response.body", "body": response.body})
@@ -234,7 +236,7 @@ def check_framing(scope: Scope) -> int:
 def _check_size(scope: Scope) -> None:
     headers = scope["headers"]
     size = len(scope["raw_path"]) + len(scope["query_string"]) + HEADER_BYTES * len(headers)
-    size += len(b"".join([part for header in headers for part in header]))
+    size += sum(map(len, chain.from_iterable(headers)))
     if size > MAX_HEAD_BYTES:
         raise HeadTooLargeError(size)
 

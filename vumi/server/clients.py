@@ -227,6 +227,9 @@ class TrustedProxies:
         """Parse the setting TRUSTED_PROXIES. Raises `ValueError`."""
         return cls(tuple(map(_parse_network, parts_of(setting))))
 
+    def __bool__(self) -> bool:
+        return bool(self.networks or self.unix)
+
     def client_of(self, peer: str, forwarded: str) -> str:
         """Return the address of the client, or `UNIX` if the proxy does not tell it.
 
@@ -234,8 +237,6 @@ class TrustedProxies:
         addresses that trusted proxies have appended are believed: from the right, up to the first
         one that is not trusted. A malformed one ends the search too.
         """
-        if not (self.networks or self.unix):
-            return peer
         client = peer
         for given in reversed(forwarded.rsplit(",", MAX_PROXIES)[-MAX_PROXIES:]):
             address = parse_address(given.strip())

@@ -97,9 +97,7 @@ class CommonCommits:
         if is_idle:
             loop.call_soon(self._commit)
         reply = await answered
-        if isinstance(reply, Response | BodyExpected):
-            return reply
-        return await loop.run_in_executor(self._threads, reply)
+        return await loop.run_in_executor(self._threads, reply) if callable(reply) else reply
 
     def close(self) -> None:
         """Stop without waiting: a request that still runs finds the file closed."""

@@ -73,7 +73,7 @@ class RequestQueue(Generic[Item]):
         self._rest_until: Seconds = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._light or self._heavy)
+        return bool(self._light.starts or self._heavy.starts)
 
     def add(self, client: str, item: Item, now: Seconds) -> None:
         """Add an item of a client, behind its other ones."""
@@ -81,7 +81,7 @@ class RequestQueue(Generic[Item]):
 
     def wait(self, now: Seconds) -> Seconds:
         """Return the time until the next item can be taken, of a queue that has items."""
-        return 0.0 if self._light else max(0.0, self._rest_until - now)
+        return 0.0 if self._light.starts else max(0.0, self._rest_until - now)
 
     def take(self, now: Seconds, began: Seconds | None = None) -> Item | None:
         """Remove the next item, and return it, or None if none can be taken now.
@@ -89,9 +89,9 @@ class RequestQueue(Generic[Item]):
         A commit that `began` takes an item if one like the last one of its client ends in its time.
         """
         is_due = now >= self._rest_until + MAX_DELAY_SECONDS
-        is_heavy = bool(self._heavy) and (is_due or not self._light)
+        is_heavy = bool(self._heavy.starts) and (is_due or not self._light.starts)
         queue = self._heavy if is_heavy else self._light
-        if not queue or (is_heavy and now < self._rest_until):
+        if not queue.starts or (is_heavy and now < self._rest_until):
             return None
         seconds = HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS
         if began is not None and now + queue.next().cost >= began + seconds:
@@ -259,36 +259,34 @@ class FairQueue(Generic[Item]):
     def __init__(self) -> None:
         self._time: Seconds = 0.0
         self._last_end: Seconds = 0.0
-        self._starts: list[tuple[Seconds, int, Client[Item]]] = []
+        self.starts: list[tuple[Seconds, int, Client[Item]]] = []
+        """The heap of clients with waiting items, by their virtual starts."""
         self._order = count()
-
-    def __bool__(self) -> bool:
-        return bool(self._starts)
 
     def next(self) -> Client[Item]:
         """Return the client whose item is next."""
-        return self._starts[0][2]
+        return self.starts[0][2]
 
     def enter(self, client: Client[Item]) -> None:
         """Let a client with waiting items wait for its turn. It owes only what it used here."""
         if client.queue is not self:
             client.queue, client.end = self, 0.0
-        heappush(self._starts, (max(self._time, client.end), next(self._order), client))
+        heappush(self.starts, (max(self._time, client.end), next(self._order), client))
 
     def take(self) -> Client[Item]:
         """Remove the client whose item is next, and return it."""
-        self._time, _, client = heappop(self._starts)
+        self._time, _, client = heappop(self.starts)
         return client
 
     def charge(self, client: Client[Item], cost: Seconds) -> None:
         """Note what the client that was taken last owes, as long as any client waits."""
         client.end = self._time + cost
         self._last_end = max(self._last_end, client.end)
-        if not client.waiting and not self._starts:
+        if not client.waiting and not self.starts:
             self._time = self._last_end
 
     def clear(self) -> list[Client[Item]]:
         """Remove all clients, and return them in the order in which they would start."""
-        clients = [client for _, _, client in sorted(self._starts)]
-        self._starts.clear()
+        clients = [client for _, _, client in sorted(self.starts)]
+        self.starts.clear()
         return clients

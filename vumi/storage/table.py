@@ -65,7 +65,7 @@ class SqliteTable:
         items = [item_of(partition, *row) for row in rows]
         if not attributes:
             return items
-        return [{name: item[name] for name in attributes if name in item} for item in items]
+        return [{name: item[name] for name in item if name in attributes} for item in items]
 
     def page_items(self, first: int, other: int) -> int:  # noqa: ARG002  rows of any size
         return PAGE_ITEMS

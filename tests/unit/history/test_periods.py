@@ -24,7 +24,7 @@ EAST, WEST = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
 
 
 def read(table: Table, wanted: Period, now: datetime = NOW, badge_id: str = BADGE) -> BadgeNumbers:
-    return periods.read(table, badge_id, wanted, now.timestamp())
+    return periods.read(table, badge_id, wanted, now.timestamp)
 
 
 def of_period(table: Table, show: Show, zone: timezone = UTC, now: datetime = NOW) -> int:
