@@ -84,8 +84,10 @@ class Count(NamedTuple):
         mark = windows.mark(taken_at)
         first = earliest(to_milliseconds(mark - windows.window))
         after = earliest(to_milliseconds(mark))
-        newest = next((ulid for ulid in self.newest if ulid < after), "")
-        return newest >= first
+        for ulid in self.newest:
+            if ulid < after:
+                return ulid >= first
+        return False
 
     def _is_overdue(self, windows: Windows, now: Seconds, hot: int) -> bool:
         """Return whether more than a page of views wait for a fold that is overdue."""

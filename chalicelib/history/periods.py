@@ -127,9 +127,7 @@ class BadgeNumbers(NamedTuple):
         return f", {age} days ago" if age > FRESH_DAYS else ""
 
 
-def read(
-    table: Table, badge_id: str, period: Period, clock: Callable[[], Seconds]
-) -> BadgeNumbers:
+def read(table: Table, badge_id: str, period: Period, clock: Callable[[], Seconds]) -> BadgeNumbers:
     """Read the numbers of a badge by any of its names. Raises `StorageError`.
 
     All views need one or two queries; a period or days need another one for the finished days.

@@ -136,10 +136,11 @@ class RequestMetrics:
 
         The path of a badge is the template of its route, so it needs no search.
         """
-        status = str(response.status)
-        if (method, path, status) not in self._numbers:
+        labels = method, path, str(response.status)
+        if labels not in self._numbers:
             method, path = self._route(method, path)
-        self._numbers[method, path, status] += 1
+            labels = method, path, labels[2]
+        self._numbers[labels] += 1
         self._times[path].add(seconds)
         if self._access_log:
             _log(method, path, response, seconds)

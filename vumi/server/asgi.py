@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from chalicelib.http import errors, query
@@ -120,7 +121,7 @@ class Application:
         self._answer = answer
         self.connections = connections or Connections()
         self._body_seconds = body_seconds
-        self._proxies = proxies
+        self._proxies = proxies or None
         self._admit = admit
         self._bodies = bodies or SharedCapacity(MAX_BODIES)
         self._memory = memory or SharedCapacity(MAX_MEMORY_BYTES)
@@ -135,7 +136,7 @@ class Application:
         """Answer a request."""
         peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
         client = peer[0]
-        if self._proxies:
+        if self._proxies is not None:
             forwarded = b", ".join(_values(scope, b"x-forwarded-for")).decode("latin-1")
             client = self._proxies.client_of(client, forwarded)
         try:
@@ -224,9 +225,10 @@ def check_framing(scope: Scope) -> int:
     _check_size(scope)
     if not (TARGET.fullmatch(scope["raw_path"]) and QUERY.fullmatch(scope["query_string"])):
         raise BadRequestError("the target must be a path with one / before it, percent-encoded")
-    names = [name for name, _ in scope["headers"]]
-    hosts = _values(scope, b"host")
-    if len(hosts) != 1 or (not hosts[0] and scope["http_version"] != "1"):
+    headers = scope["headers"]
+    names = [*map(itemgetter(0), headers)]
+    host = dict(headers).get(b"host", b"")
+    if names.count(b"host") != 1 or (not host and scope["http_version"] != "1"):
         raise BadRequestError("send one Host header")
     if b"transfer-encoding" in names:
         raise BadRequestError("send the body with Content-Length, not with Transfer-Encoding")

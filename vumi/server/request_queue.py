@@ -88,13 +88,14 @@ class RequestQueue(Generic[Item]):
 
         A commit that `began` takes an item if one like the last one of its client ends in its time.
         """
-        is_due = now >= self._rest_until + MAX_DELAY_SECONDS
-        is_heavy = bool(self._heavy.starts) and (is_due or not self._light.starts)
-        queue = self._heavy if is_heavy else self._light
-        if not queue.starts or (is_heavy and now < self._rest_until):
+        queue, seconds = self._light, COMMIT_SECONDS
+        if self._heavy.starts and (not queue.starts or now >= self._rest_until + MAX_DELAY_SECONDS):
+            queue, seconds = self._heavy, HEAVY_COMMIT_SECONDS
+            if now < self._rest_until:
+                return None
+        if not queue.starts:
             return None
-        seconds = HEAVY_COMMIT_SECONDS if is_heavy else COMMIT_SECONDS
-        if began is not None and now + queue.next().cost >= began + seconds:
+        if began is not None and now + queue.starts[0][2].cost >= began + seconds:
             return None
         self._taken, self._taken_at = queue.take(), now
         return self._taken.waiting.popleft()
@@ -169,7 +170,7 @@ class RequestQueue(Generic[Item]):
         cost, client = min(cost, MAX_COST_SECONDS), self._taken
         self._cost += cost
         used = self._clients.use(client, cost, now)
-        if client.queue:
+        if client.queue is not None:
             client.queue.charge(client, cost if used > FREE_SECONDS else 0.0)
         if client.waiting:
             self._enter(client, now)
@@ -262,10 +263,6 @@ class FairQueue(Generic[Item]):
         self.starts: list[tuple[Seconds, int, Client[Item]]] = []
         """The heap of clients with waiting items, by their virtual starts."""
         self._order = count()
-
-    def next(self) -> Client[Item]:
-        """Return the client whose item is next."""
-        return self.starts[0][2]
 
     def enter(self, client: Client[Item]) -> None:
         """Let a client with waiting items wait for its turn. It owes only what it used here."""

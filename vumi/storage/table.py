@@ -62,16 +62,21 @@ class SqliteTable:
     ) -> list[Item]:
         sql = _query_sql(tuple(attributes), "DESC" if descending else "ASC")
         rows = self._database.read(sql, (partition, first, last or AFTER_EVERY_TEXT, limit))
-        items = [item_of(partition, *row) for row in rows]
         if not attributes:
-            return items
-        return [{name: item[name] for name in item if name in attributes} for item in items]
+            return [item_of(partition, *row) for row in rows]
+        is_sk_alone = "SK" in attributes and "PK" not in attributes
+        return [
+            {"SK": sk} if is_sk_alone and not found else _only(attributes, partition, sk, found)
+            for sk, found in rows
+        ]
 
     def page_items(self, first: int, other: int) -> int:  # noqa: ARG002  rows of any size
         return PAGE_ITEMS
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
-        [(found,)] = self._database.read(COUNT, (partition, first, last or AFTER_EVERY_TEXT, limit))
+        are_views = _is_view(Key(partition, first)) and last.startswith(keys.VIEW)
+        sql = COUNT_VIEWS if are_views else f"{COUNT_ITEMS} + ({COUNT_VIEWS})"
+        [(found,)] = self._database.read(sql, (partition, first, last or AFTER_EVERY_TEXT, limit))
         return min(int(found), limit)
 
     def query_due(
@@ -114,13 +119,15 @@ QUERY = (
     " FROM views WHERE badge = (SELECT number FROM viewed WHERE pk = ?1) AND sk >= ?2 AND sk <= ?3"
     " ORDER BY sk {} LIMIT ?4"
 )
-COUNT = (
-    "SELECT (SELECT count(*) FROM"
-    " (SELECT 1 FROM items WHERE pk = ?1 AND sk >= ?2 AND sk <= ?3 LIMIT ?4))"
-    " + (SELECT count(*) FROM (SELECT 1 FROM views WHERE badge ="
-    " (SELECT number FROM viewed WHERE pk = ?1) AND sk >= ?2 AND sk <= ?3 LIMIT ?4))"
+COUNT_VIEWS = (
+    "SELECT count(*) FROM (SELECT 1 FROM views WHERE badge ="
+    " (SELECT number FROM viewed WHERE pk = ?1) AND sk >= ?2 AND sk <= ?3 LIMIT ?4)"
 )
 """Without the order of `QUERY`, SQLite counts in the index, four times as fast."""
+COUNT_ITEMS = (
+    "SELECT (SELECT count(*) FROM"
+    " (SELECT 1 FROM items WHERE pk = ?1 AND sk >= ?2 AND sk <= ?3 LIMIT ?4))"
+)
 ALL_ITEMS = (
     "SELECT pk, sk, attributes FROM items UNION ALL"  # noqa: S608  fixed texts
     f" SELECT pk, sk, {VIEW_ATTRIBUTES} FROM viewed CROSS JOIN views ON badge = number"
@@ -259,6 +266,11 @@ def item_of(pk: str, sk: str, attributes: str | None) -> Item:
     if attributes:
         item.update(json.loads(attributes))
     return item
+
+
+def _only(attributes: Sequence[str], *row: str) -> Item:
+    """Return some attributes of the item of a row."""
+    return {name: value for name, value in item_of(*row).items() if name in attributes}
 
 
 @cache

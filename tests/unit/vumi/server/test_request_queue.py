@@ -256,7 +256,7 @@ def test_a_debt_lasts_while_others_wait_and_no_longer(world: World) -> None:
     assert world.serve(costs, 2) == ["b", "a"]
     world.add("a")
     assert world.serve(costs, 5) == ["b"] * 4 + ["a"]
-    assert not world.queue
+    assert not world.queue.starts
     world.add("a")
     world.add("b")
     assert world.serve(costs, 2) == ["a", "b"]
