@@ -17,6 +17,7 @@ from vumi.server.request_queue import (
     FREE_SECONDS,
     HEAVY_COMMIT_SECONDS,
     MAX_CLIENTS,
+    MAX_COMMIT_SECONDS,
     MAX_COST_SECONDS,
     MAX_DELAY_SECONDS,
     OTHERS_SECONDS,
@@ -195,6 +196,23 @@ def test_a_commit_takes_what_ends_in_its_time_by_what_the_clients_last_one_cost(
     cost = {"a": 0.002, "b": LIGHT["b"]}[client]
     assert queue.take(1.5, began=1.5 + cost - 1.001 * seconds) is None
     assert queue.take(1.5, began=1.5 + cost - 0.999 * seconds) == 1
+
+
+@pytest.mark.parametrize(
+    ("disk_time", "seconds"),
+    [(0.0002, COMMIT_SECONDS), (0.003, 3 * 0.004), (1.0, MAX_COMMIT_SECONDS)],
+    ids=["fast", "slow", "it hangs"],
+)
+def test_a_commit_takes_more_on_a_slow_disk(disk_time: float, seconds: float) -> None:
+    queue: RequestQueue[int] = RequestQueue()
+    for now in range(100):
+        queue.add("b", now, now)
+        queue.take(now)
+        queue.charge(0.001, now)
+        queue.rest(0.001 + disk_time, now)
+    queue.add("b", 100, 100)
+    assert queue.take(100, began=100.001 - 1.001 * seconds) is None
+    assert queue.take(100, began=100.001 - 0.999 * seconds) == 100
 
 
 def test_a_failed_commit_clears_the_queue_even_of_a_client_whose_item_is_not_answered(
