@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from chalicelib.storage.conditions import Condition, attr
 from chalicelib.storage.errors import StorageRefusedError
-from chalicelib.storage.items import Item, Key, Value, key_of
+from chalicelib.storage.items import MAX_LEVELS, Item, Key, Value, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailedError, Delete, Put, Update
 from tests.conformance.conftest import Clients, succeeds
@@ -68,7 +69,12 @@ def test_a_view_is_an_item_like_others(table: Table, attributes: dict[str, Value
 # what can't be stored
 
 
-@pytest.mark.parametrize("value", [1.5, None, True, b"x", {1: 2}, [1.0], {"a": None}, (), 10**38])
+TOO_DEEP = json.loads("[" * (MAX_LEVELS + 1) + "]" * (MAX_LEVELS + 1))
+
+
+@pytest.mark.parametrize(
+    "value", [1.5, None, True, b"x", {1: 2}, [1.0], {"a": None}, (), 10**38, TOO_DEEP]
+)
 def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) -> None:
     bad = {"PK": "USER#a", "SK": "USER", "v": value}
     with pytest.raises(StorageRefusedError):
@@ -135,6 +141,8 @@ def test_a_query_reads_the_requested_attributes(table: Table) -> None:
     assert found == [{"SK": "USER", "count": 3, "level": 2}, {"SK": "VIEW#1"}]
     assert table.query("USER#a", limit=9, attributes=("count",)) == [{"count": 3}, {}]
     assert table.query("USER#a", limit=9, attributes=("PK",)) == [{"PK": "USER#a"}] * 2
+    both = table.query("USER#a", limit=9, attributes=("PK", "SK"))
+    assert both == [{"PK": "USER#a", "SK": "USER"}, {"PK": "USER#a", "SK": "VIEW#1"}]
 
 
 @pytest.mark.parametrize("others", [(), ("b", "c", "d", "e", "f")])
@@ -159,6 +167,10 @@ def test_a_count_stays_within_its_bounds_and_ends_at_the_limit(table: Table) -> 
     assert table.count("USER#a", first="f", limit=9) == 0
     assert table.count("USER#a", first="b", limit=2) == 2
     assert table.count("USER#none", limit=9) == 0
+    table.put_all([item(sk, pk) for sk in ("VIEW#1", "VIEW#2", "VIEWS") for pk in ("USER#a", "b")])
+    for partition in ("USER#a", "b"):
+        assert table.count(partition, first="VIEW#1", last="VIEW#3", limit=9) == 2
+        assert table.count(partition, first="VIEW#2", last="VIEWS", limit=9) == 2
 
 
 def test_reads_continue_after_a_page_of_one_megabyte(table: Table) -> None:

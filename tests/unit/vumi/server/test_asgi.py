@@ -21,6 +21,7 @@ from vumi.server.sockets import UNIX, Peer
 
 HOST = (b"host", b"h")
 PEER = ("192.0.2.1", 1_024)
+PROXIES = TrustedProxies.parse("192.0.2.0/24, 10.0.0.0/8")
 REFUSAL = Response(404, is_refusal=True)
 EMPTY = Response()
 
@@ -232,18 +233,18 @@ def test_the_connections_know_of_the_phases_of_a_request(
 
 
 @pytest.mark.parametrize(
-    ("client", "forwarded", "trusted", "expected"),
+    ("client", "forwarded", "proxies", "expected"),
     [
-        (PEER, [b"203.0.113.9"], "", PEER[0]),
-        (PEER, [b"203.0.113.9", b"10.0.0.2"], "192.0.2.0/24, 10.0.0.0/8", "203.0.113.9"),
-        (None, [b"203.0.113.9"], "", UNIX),
+        (PEER, [b"203.0.113.9"], TrustedProxies(), PEER[0]),
+        (PEER, [b"203.0.113.9", b"10.0.0.2"], PROXIES, "203.0.113.9"),
+        (None, [b"203.0.113.9"], TrustedProxies(), UNIX),
+        (None, [b"203.0.113.9"], TrustedProxies(unix=True), "203.0.113.9"),
     ],
 )
 def test_the_client_is_the_peer_or_the_address_that_a_trusted_proxy_names(
-    client: tuple[str, int] | None, forwarded: list[bytes], trusted: str, expected: str
+    client: tuple[str, int] | None, forwarded: list[bytes], proxies: TrustedProxies, expected: str
 ) -> None:
     headers = [(b"x-forwarded-for", one) for one in forwarded]
-    proxies = TrustedProxies.parse(trusted)
     assert exchange(headers=headers, client=client, proxies=proxies).request.client == expected
 
 
