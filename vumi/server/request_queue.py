@@ -32,11 +32,12 @@ MAX_CLIENTS = 10_000
 """Clients that are remembered. The one that was answered the longest time ago is forgotten."""
 COMMIT_SECONDS = 0.002
 """The time in which a commit takes requests. Nothing else is answered meanwhile."""
-SLOW_DISK = 4.0
-"""The time in which a commit takes requests on a slow disk, as a multiple of the disk's time."""
+SLOW_DISK = 2.0
+"""The time in which a commit takes requests on a slow disk, as a multiple of what it takes itself:
+to store the views of its requests, less than half of their time, and to wait for the disk."""
 MAX_COMMIT_SECONDS = 0.02
-DISK_COMMITS = 8
-"""Commits whose average is the disk's time. A few copy the write-ahead log, and take longer."""
+MEAN_COMMITS = 8
+"""Commits whose own times are averaged. A few copy the write-ahead log, and take longer."""
 HEAVY_COMMIT_SECONDS = 0.001
 """The time after whose begin a commit takes no request of a heavy client, so that light ones, which
 come meanwhile, wait for less."""
@@ -75,7 +76,7 @@ class RequestQueue(Generic[Item]):
         self._others_at: Seconds = -OTHERS_SECONDS
         self._cost: Seconds = 0.0
         self._heavy_cost: Seconds = 0.0
-        self._disk_time: Seconds = 0.0
+        self._own_time: Seconds = 0.0
         self._rest_until: Seconds = 0.0
 
     def __bool__(self) -> bool:
@@ -94,7 +95,7 @@ class RequestQueue(Generic[Item]):
 
         A commit that `began` takes an item if one like the last one of its client ends in its time.
         """
-        queue, seconds = self._light, max(COMMIT_SECONDS, SLOW_DISK * self._disk_time)
+        queue, seconds = self._light, max(COMMIT_SECONDS, SLOW_DISK * self._own_time)
         if self._heavy.starts and (not queue.starts or now >= self._rest_until + MAX_DELAY_SECONDS):
             queue, seconds = self._heavy, HEAVY_COMMIT_SECONDS
             if now < self._rest_until:
@@ -147,8 +148,8 @@ class RequestQueue(Generic[Item]):
             owed = REST * spent * self._heavy_cost / self._cost
             rested = max(now, self._rest_until) + owed
             self._rest_until = min(rested, now + MAX_DELAY_SECONDS)
-        disk_time = min(spent - self._cost, MAX_COMMIT_SECONDS / SLOW_DISK)
-        self._disk_time += (disk_time - self._disk_time) / DISK_COMMITS
+        own_time = min(spent - self._cost, MAX_COMMIT_SECONDS / SLOW_DISK)
+        self._own_time += (own_time - self._own_time) / MEAN_COMMITS
         self._cost = self._heavy_cost = 0.0
 
     def clear(self) -> list[Item]:
