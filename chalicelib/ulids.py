@@ -27,9 +27,8 @@ TIMES = range(2**48)
 """The times that a ULID can have."""
 CHARACTER_BITS = 5
 LOWEST_BITS = 0b11111
-SECOND_BITS = 10
-"""The lowest bits of a time, for about a second of which the first characters are the same."""
 LAST_CHARACTERS = [first + last for first in ALPHABET for last in ALPHABET]
+"""The last two characters of a time. The others are the same for about a second."""
 MAX_CACHED = 4_096
 """Results that are cached, because the lowest ULID of a window is computed often."""
 
@@ -70,12 +69,13 @@ def _time(at: Milliseconds) -> str:
     """Return the first characters of a ULID. Raises `ValueError` for a time that none has."""
     if at not in TIMES:
         raise ValueError(f"{at} ms is no time of a ULID")
-    return _first_characters(at >> SECOND_BITS) + LAST_CHARACTERS[at % (1 << SECOND_BITS)]
+    first, last = divmod(at, len(LAST_CHARACTERS))
+    return _first_characters(first) + LAST_CHARACTERS[last]
 
 
 @lru_cache(MAX_CACHED)
-def _first_characters(seconds: int) -> str:
-    return _encode(seconds, TIME_CHARACTERS - SECOND_BITS // CHARACTER_BITS)
+def _first_characters(number: int) -> str:
+    return _encode(number, TIME_CHARACTERS - len(LAST_CHARACTERS[0]))
 
 
 def _encode(number: int, characters: int) -> str:

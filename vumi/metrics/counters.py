@@ -136,11 +136,10 @@ class RequestMetrics:
 
         The path of a badge is the template of its route, so it needs no search.
         """
-        labels = method, path, str(response.status)
-        if labels not in self._numbers:
+        status = str(response.status)
+        if (method, path, status) not in self._numbers:
             method, path = self._route(method, path)
-            labels = method, path, labels[2]
-        self._numbers[labels] += 1
+        self._numbers[method, path, status] += 1
         self._times[path].add(seconds)
         if self._access_log:
             _log(method, path, response, seconds)

@@ -102,7 +102,7 @@ class RequestQueue(Generic[Item]):
                 return None
         if not queue.starts:
             return None
-        if began is not None and now + queue.starts[0][2].cost >= began + seconds:
+        if began is not None and now + queue.next().cost >= began + seconds:
             return None
         self._taken, self._taken_at = queue.take(), now
         return self._taken.waiting.popleft()
@@ -272,6 +272,10 @@ class FairQueue(Generic[Item]):
         self.starts: list[tuple[Seconds, int, Client[Item]]] = []
         """The heap of clients with waiting items, by their virtual starts."""
         self._order = count()
+
+    def next(self) -> Client[Item]:
+        """Return the client whose item is next."""
+        return self.starts[0][2]
 
     def enter(self, client: Client[Item]) -> None:
         """Let a client with waiting items wait for its turn. It owes only what it used here."""
