@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, TextIO
 
@@ -42,10 +42,18 @@ def begin(function: str, context: Any) -> None:
     Source: the Lambda developer guide, "Using the Lambda context object to retrieve Python
     function information".
     """
+    if context is None:
+        _invocation.set(_named(function))
+        return
     fields = {"function": getattr(context, "function_name", None) or function}
     if request_id := getattr(context, "aws_request_id", None):
         fields["request_id"] = request_id
     _invocation.set(fields)
+
+
+@cache
+def _named(function: str) -> Mapping[str, str]:
+    return {"function": function}
 
 
 def event(level: int, what: str, **fields: Any) -> None:

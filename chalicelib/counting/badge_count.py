@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from chalicelib import telemetry
 from chalicelib.counting import keys, storing
@@ -124,7 +124,7 @@ def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool 
     if summary.alias and follow:
         return read(table, summary.alias, with_today=with_today, follow=False)
     first = first_live(summary)
-    views = [str(item["SK"]) for item in page[has_summary:]]
+    views = cast("list[str]", [item["SK"] for item in page[has_summary:]])
     newest = [sk[ULID_AT:] for sk in views if sk >= first]
     live = len(newest)
     if live == len(views) and len(page) == limit:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.badges.options import NumberFormat
@@ -104,7 +105,7 @@ class PeriodOptions(NumberFormat):
         example="-05:00",
     )
 
-    @property
+    @cached_property
     def period(self) -> Period:
         return Period(self.show, self.zone)
 

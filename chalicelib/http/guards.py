@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from chalicelib.http.authentication import NO_TOKEN
 from chalicelib.http.errors import BadRequestError, ClientError, ForbiddenError, UnauthorizedError
-from chalicelib.http.query import shown
+from chalicelib.http.messages import Unchanging
+from chalicelib.http.query import MAX_CACHED, shown
 from chalicelib.http.routing import ANY_OPTIONS, Authentication
 from chalicelib.lazy import lazy
 from chalicelib.resources import Action, Room
@@ -17,7 +19,8 @@ from chalicelib.resources import Action, Room
 if TYPE_CHECKING:
     import difflib
 
-    from chalicelib.http.messages import Caller, Request
+    from chalicelib.http.fields import Options
+    from chalicelib.http.messages import Caller, Query, Request
     from chalicelib.http.routing import Route
     from chalicelib.resources import Resources
     from chalicelib.settings import Feature
@@ -151,13 +154,21 @@ def check_site(route: Route, request: Request) -> None:
 
 def check_options(route: Route, request: Request) -> None:
     """Raise `BadRequestError` for a parameter of the query that the route does not have."""
-    if route.options is ANY_OPTIONS:
-        return
-    known = route.options.fields
-    for name in request.query:
+    options: Any = route.options  # a class, which mypy takes for not hashable
+    if options is not ANY_OPTIONS:
+        is_cached = isinstance(request.query, Unchanging)
+        (_check_names_once if is_cached else _check_names)(options, request.query)
+
+
+def _check_names(options: type[Options], query: Query) -> None:
+    known = options.fields
+    for name in query:
         is_ignored = name in IGNORED_OPTIONS or name.startswith(IGNORED_PREFIX)
         if name not in known and not is_ignored:
             raise BadRequestError(f"unknown option {shown(name)}: {_advise(name, known)}")
+
+
+_check_names_once = lru_cache(MAX_CACHED)(_check_names)
 
 
 def _advise(name: str, options: Iterable[str]) -> str:

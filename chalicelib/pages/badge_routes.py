@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 from chalicelib import telemetry
@@ -74,7 +74,7 @@ class ImageOptions(BadgeOptions):
         example=30,
     )
 
-    @property
+    @cached_property
     def period(self) -> Period:
         if self.days and self.show.is_githubs:
             raise BadRequestError(f"spark: leave it out with show={self.show}: it shows views")

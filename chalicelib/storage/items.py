@@ -62,10 +62,12 @@ def text(item: Mapping[str, Value], name: str) -> str:
     return value
 
 
-def check_item(item: Mapping[str, Value]) -> None:
-    """Raise `StorageRefusedError` for an item that no table can store."""
-    check_key(key_of(item))
-    check_value(item)
+def check_item(item: Mapping[str, Value]) -> Key:
+    """Return the key of an item. Raises `StorageRefusedError` if no table can store the item."""
+    key = key_of(item)
+    check_key(key)
+    _check_map(item, MAX_LEVELS)
+    return key
 
 
 def check_key(key: Key) -> None:
@@ -99,18 +101,22 @@ def check_value(value: object, levels: int = MAX_LEVELS) -> None:
             raise StorageRefusedError(
                 f"a table holds lists and maps in at most {MAX_LEVELS} levels"
             )
-        case dict():  # then items
-            _check_parts(value.values(), levels - 1)
-            for name in value:
-                if not isinstance(name, str):
-                    raise StorageRefusedError(f"the keys of a map are texts, not {name!r}")
+        case dict():
+            _check_map(value, levels)
         case list():
             _check_parts(value, levels - 1)
         case _:
             raise StorageRefusedError(f"a table holds str, int, lists and maps, not {value!r}")
 
 
+def _check_map(value: Mapping[str, object], levels: int) -> None:
+    _check_parts(value.values(), levels - 1)
+    for name in value:
+        if not isinstance(name, str):
+            raise StorageRefusedError(f"the keys of a map are texts, not {name!r}")
+
+
 def _check_parts(parts: Iterable[object], levels: int) -> None:
     for part in parts:
-        if not isinstance(part, str):  # most parts are
-            check_value(part, levels)
+        if not isinstance(part, str) and (type(part) is not int or abs(part) >= NUMBERS_END):
+            check_value(part, levels)  # few parts are neither texts nor numbers

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from chalicelib.http import errors, query
@@ -44,12 +44,10 @@ SERVER = {"server": "vu-mi"}
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 MAX_HEAD_BYTES = 16_384
-HEADER_BYTES = 4
-"""The bytes of a header beside its name and value: `: ` and the end of the line."""
 TARGET = re.compile(rb"/(?!/)[!-~]*")
 """One slash and printable ASCII. Some proxies take the text after two slashes for a host."""
 QUERY = re.compile(rb"[!-~]*")
-LENGTH = re.compile(rb"[0-9]{1,18}")
+LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 class BodyExpected(NamedTuple):
@@ -137,10 +135,18 @@ class Application:
         peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
         client = peer[0]
         if self._proxies is not None:
-            forwarded = b", ".join(_values(scope, b"x-forwarded-for")).decode("latin-1")
+            given = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+            forwarded = b", ".join(given).decode("latin-1")
             client = self._proxies.client_of(client, forwarded)
+        self.connections.enter(peer, Phase.ANSWER)
         try:
-            response = await self._respond(scope, receive, peer, client)
+            try:
+                reply = await self._answer(client, partial(self._read_head, scope, client))
+                if isinstance(reply, BodyExpected):
+                    reply = await self._answer_with_body(reply, receive, peer)
+                response = cast("Response", reply)
+            except Exception as failure:  # noqa: BLE001  the connection must get an answer
+                response = errors.to_response(failure)
             path = scope["raw_path"].decode("latin-1")
             self._on_response(scope["method"], path, response, self._stopwatch() - began)
             if response.is_refusal and not (self.is_stopping or "Connection" in response.headers):
@@ -150,24 +156,14 @@ class Application:
         finally:
             self.connections.enter(peer, Phase.IDLE)
 
-    async def _respond(self, scope: Scope, receive: Receive, peer: Peer, client: str) -> Response:
-        self.connections.enter(peer, Phase.ANSWER)
-        try:
-            reply = await self._answer(client, partial(self._read_head, scope, client))
-            if isinstance(reply, BodyExpected):
-                reply = await self._answer_with_body(reply, receive, peer)
-            return cast("Response", reply)
-        except Exception as failure:  # noqa: BLE001  the connection must get an answer
-            return errors.to_response(failure)
-
     def _read_head(self, scope: Scope, client: str) -> Request | BodyExpected:
         """Return a request, unless it has a body. Raises `ClientError` and `StorageError`."""
-        length = check_framing(scope)
+        length, headers = read_framing(scope)
         request = Request(
             scope["method"],
             scope["raw_path"].decode(),
             query=query.parse(scope["query_string"].decode()),
-            headers=_headers(scope["headers"]),
+            headers=headers,
             client=client,
         )
         if not length:
@@ -214,55 +210,49 @@ async def _receive_body(receive: Receive, *, kept: bool) -> bytes:
     return b"".join(parts)
 
 
-def check_framing(scope: Scope) -> int:
-    """Return the length of the body of a request. Raises `ClientError`.
+def read_framing(scope: Scope) -> tuple[int, Mapping[str, str]]:
+    """Return the length of the body of a request, and its headers by their names in lower case.
 
-    It refuses what HTTP forbids in a head, and the parser accepts, because a proxy before this
-    server may read that differently. The parser drops a `Content-Length` beside a
-    `Transfer-Encoding`, so both are refused together. Sources: RFC 9112, section 3.2 for `Host` and
-    the target, and section 6.1 for the length.
+    A repeated header has all its values. Raises `ClientError`. It refuses what HTTP forbids in a
+    head, and the parser accepts, because a proxy before this server may read that differently. The
+    parser drops a `Content-Length` beside a `Transfer-Encoding`, so both are refused together.
+    Sources: RFC 9112, section 3.2 for `Host` and the target, and section 6.1 for the length.
     """
-    _check_size(scope)
-    if not (TARGET.fullmatch(scope["raw_path"]) and QUERY.fullmatch(scope["query_string"])):
-        raise BadRequestError("the target must be a path with one / before it, percent-encoded")
-    headers = scope["headers"]
-    names = [*map(itemgetter(0), headers)]
-    host = dict(headers).get(b"host", b"")
-    if names.count(b"host") != 1 or (not host and scope["http_version"] != "1"):
-        raise BadRequestError("send one Host header")
-    if b"transfer-encoding" in names:
-        raise BadRequestError("send the body with Content-Length, not with Transfer-Encoding")
-    return _length(_values(scope, b"content-length")) if b"content-length" in names else 0
-
-
-def _check_size(scope: Scope) -> None:
-    headers = scope["headers"]
-    size = len(scope["raw_path"]) + len(scope["query_string"]) + HEADER_BYTES * len(headers)
-    size += sum(map(len, chain.from_iterable(headers)))
+    path, given, fields = scope["raw_path"], scope["query_string"], scope["headers"]
+    # Few calls decode all fields, none of which has the end of a line in it.
+    joined = b"\n".join(chain.from_iterable(fields))
+    # Between name and value, and at the end, a field has one byte more than is joined here.
+    size = len(path) + len(given) + len(joined) + 2 * len(fields) + 1
     if size > MAX_HEAD_BYTES:
         raise HeadTooLargeError(size)
+    if not (TARGET.fullmatch(path) and QUERY.fullmatch(given)):
+        raise BadRequestError("the target must be a path with one / before it, percent-encoded")
+    texts = joined.decode("latin-1").split("\n")
+    names, values = texts[::2], texts[1::2]
+    headers = dict(zip(names, values, strict=False))
+    if names.count("host") != 1 or (not headers["host"] and scope["http_version"] != "1"):
+        raise BadRequestError("send one Host header")
+    if len(headers) < len(fields):
+        headers = _combine(zip(names, values, strict=True))
+    if "transfer-encoding" in headers:
+        raise BadRequestError("send the body with Content-Length, not with Transfer-Encoding")
+    return _length(headers["content-length"]) if "content-length" in headers else 0, headers
 
 
-def _values(scope: Scope, name: bytes) -> list[bytes]:
-    return [value for given, value in scope["headers"] if given == name]
+def _combine(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    combined = defaultdict[str, list[str]](list)
+    for name, value in fields:
+        combined[name].append(value)
+    return {name: ", ".join(values) for name, values in combined.items()}
 
 
-def _length(lengths: list[bytes]) -> int:
-    if len(lengths) > 1 or not LENGTH.fullmatch(lengths[0]):
+def _length(given: str) -> int:
+    if not LENGTH.fullmatch(given):
         raise BadRequestError("Content-Length: send it once, as a number of at most 18 digits")
-    length = int(lengths[0])
+    length = int(given)
     if length > MAX_BYTES:
         raise TooLargeError(f"the body has {length} bytes: give at most {MAX_BYTES}")
     return length
-
-
-def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by their names in lower case; a repeated header has all its values."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in given:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
 
 
 def _encode(headers: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:

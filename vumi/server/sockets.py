@@ -23,6 +23,7 @@ import termios
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,6 +38,8 @@ Endpoint: TypeAlias = Peer | Path
 UNIX = "unix"
 """The address of all clients of a Unix socket, which have none of their own."""
 DESCRIPTORS = "/dev/fd"
+KEPT_PEERS = 1_024
+"""Connections whose peer is kept for their next request."""
 MAPPED = "::ffff:"
 """The beginning of an IPv4 address in the form of IPv6 (RFC 4291, section 2.5.5.2)."""
 BUFFER_BYTES = 65_536
@@ -170,6 +173,7 @@ def _is_on(one: socket.socket, addresses: Sequence[Peer]) -> bool:
     return any(port == own and bound in (host, "0.0.0.0", "::") for bound, own in addresses)  # noqa: S104  compared
 
 
+@lru_cache(KEPT_PEERS)
 def to_peer(host: str, port: int | str) -> Peer:
     """Return a client as each part of the server names it.
 

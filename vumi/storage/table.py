@@ -104,10 +104,9 @@ class SqliteTable:
         )
 
     def put_all(self, items: Sequence[Item]) -> None:
-        for item in items:
-            check_item(item)
+        stored = [(check_item(item), item) for item in items]
         # Each item is stored for itself, and a savepoint would copy each page that is changed.
-        self._database.write(lambda connection: _store(connection, items), savepoint=False)
+        self._database.write(lambda connection: _store(connection, stored), savepoint=False)
 
 
 VIEW_ITEM = ("PK", "SK", "ttl")
@@ -168,7 +167,7 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
     if failed:
         raise ConditionFailedError(failed)
     after = [
-        write.item if isinstance(write, Put) else updated(write, before.get(write.key))
+        (write.key, write.item if isinstance(write, Put) else updated(write, before.get(write.key)))
         for write in writes
         if isinstance(write, Put | Update)
     ]
@@ -182,11 +181,10 @@ def _is_view(key: Key) -> bool:
     return key.sk.startswith(keys.VIEW) and key.pk.startswith(keys.PARTITION)
 
 
-def _store(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
+def _store(connection: sqlite3.Connection, items: Iterable[tuple[Key, Item]]) -> None:
     rows: list[Row] = []
     views: list[Row] = []
-    for item in items:
-        key = key_of(item)
+    for key, item in items:
         if _is_view(key):
             views.append(_view_row_of(key, item))
         else:

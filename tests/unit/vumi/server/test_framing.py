@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.http.errors import BadRequestError, TooLargeError
 from chalicelib.http.fields import MAX_BYTES
-from vumi.server.asgi import MAX_HEAD_BYTES, HeadTooLargeError, check_framing
+from vumi.server.asgi import MAX_HEAD_BYTES, HeadTooLargeError, read_framing
 
 HOST = (b"host", b"h")
 HOST_BYTES = len("host: h\r\n")
@@ -18,7 +18,7 @@ def check(
     target: bytes = b"/", headers: Iterable[tuple[bytes, bytes]] = (HOST,), version: str = "1.1"
 ) -> int:
     path, _, query = target.partition(b"?")
-    return check_framing(
+    length, _ = read_framing(
         {
             "raw_path": path,
             "query_string": query,
@@ -26,6 +26,7 @@ def check(
             "http_version": version,
         }
     )
+    return length
 
 
 @pytest.mark.parametrize(
