@@ -17,6 +17,8 @@ from chalicelib.units import Seconds
 class Action(Enum):
     """An action of a client that a limit counts."""
 
+    __hash__ = object.__hash__  # that of an enumeration is a function in Python
+
     NEW_ID = auto()
     """The first view of an id, which creates a badge."""
     NEW_ID_A_DAY = auto()

@@ -167,16 +167,9 @@ class Look(Options):
 
     def badge(self, label: str, message: str, color: str, spark: tuple[int, ...] = ()) -> Badge:
         """Return a badge with this look, which has its own label and colour unless one is given."""
-        return Badge(
-            label=label if self.label is None else self.label,
-            message=message,
-            color=self.color or color,
-            label_color=self.label_color,
-            style=self.style,
-            logo=self.logo,
-            logo_color=self.logo_color,
-            spark=spark,
-        )
+        label = label if self.label is None else self.label
+        look = self.color or color, self.label_color, self.style, self.logo, self.logo_color
+        return Badge(label, message, *look, spark)
 
 
 class NumberFormat(Options):

@@ -72,13 +72,10 @@ class Count(NamedTuple):
         A badge with `hot` live views is hot.
         """
         taken_at = max(to_milliseconds(now), self.summary.watermark + 1)
-        return View(
-            badge_id=self.summary.badge_id,
-            ulid=new_ulid(taken_at),
-            first=not self._has_view_of_window(windows, taken_at),
-            hot=self.live >= hot or self.summary.hot > now,
-            fold=self._is_overdue(windows, now, hot),
-        )
+        first = not self._has_view_of_window(windows, taken_at)
+        is_hot = self.live >= hot or self.summary.hot > now
+        fold = self._is_overdue(windows, now, hot)
+        return View(self.summary.badge_id, new_ulid(taken_at), first, is_hot, fold)
 
     def _has_view_of_window(self, windows: Windows, taken_at: Milliseconds) -> bool:
         mark = windows.mark(taken_at)
@@ -130,7 +127,7 @@ def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool 
     if live == len(views) and len(page) == limit:
         rest = MAX_LIVE - live + 1
         live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
-    return Count(summary, live, newest, is_new=not page)
+    return Count(summary, live, newest, not page)
 
 
 def first_live(summary: Summary) -> str:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar
 
 from chalicelib.http.errors import BadRequestError, ClientError
@@ -114,7 +114,7 @@ class IdOption(Options):
         example="owner/name",
     )
 
-    @property
+    @cached_property
     def badge_ids(self) -> Sequence[str]:
         return (self.badge_id,)
 

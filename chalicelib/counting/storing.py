@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.counting import keys
 from chalicelib.counting.summary import Summary, hour_of, read
-from chalicelib.counting.view import Counting, View, Windows, marker_item
+from chalicelib.counting.view import Counting, View, Windows, marker_item, view_item
 from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError, UnavailableError
@@ -92,8 +92,7 @@ def _put_young(counting: Counting, views: Sequence[tuple[View, Milliseconds]]) -
     if failures:
         views = [(view, at) for view, at in views if view not in failures]
     items = [
-        (view, keys.view(view.badge_id, view.ulid).item(ttl=windows.view_ttl(at)))
-        for view, at in views
+        (view, view_item(view.badge_id, view.ulid, windows.view_ttl(at))) for view, at in views
     ]
     return failures | _put(table, items)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from chalicelib.concurrency import MapParallel
@@ -126,7 +127,9 @@ class Windows(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> Windows:
-        return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
+        return _windows(
+            settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds
+        )
 
     def mark(self, milliseconds: Milliseconds) -> WholeSeconds:
         """Return the mark that ends the window of a time."""
@@ -149,6 +152,14 @@ class Windows(NamedTuple):
     def view_ttl(self, milliseconds: Milliseconds) -> WholeSeconds:
         """Return the TTL of a view, which is on a mark if `retention` is a number of windows."""
         return self.mark(milliseconds) + self.retention
+
+
+_windows = cache(Windows)
+
+
+def view_item(badge_id: str, ulid: str, ttl: WholeSeconds) -> Item:
+    """Return the item of a view, whose key is `keys.view`."""
+    return {"PK": keys.PARTITION + badge_id, "SK": keys.VIEW + ulid, "ttl": ttl}
 
 
 def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:

@@ -53,7 +53,7 @@ class Show(StrEnum):
         """Return whether GitHub counts it, and an owner tells it."""
         return self in {Show.VISITORS, Show.CLONES}
 
-    @property
+    @cached_property
     def label(self) -> str:
         """Return the label of a badge, which says which number it is."""
         match self:
@@ -69,6 +69,9 @@ class Show(StrEnum):
             return Show.MONTH.start(moment).replace(month=1)
         unit = self.value if self in {Show.WEEK, Show.MONTH} else "day"
         return history.Interval(unit).start(moment)
+
+
+ALL_VIEWS = TOTAL, TODAY_TOTAL = Show.TOTAL, Show.TODAY_TOTAL
 
 
 def _zone(given: str) -> timezone:
@@ -133,7 +136,7 @@ def read(table: Table, badge_id: str, period: Period, clock: Callable[[], Second
 
     All views need one or two queries; a period or days need another one for the finished days.
     """
-    if period.show is Show.TOTAL and not period.days:
+    if period.show is TOTAL and not period.days:
         return BadgeNumbers(badge_count.read(table, badge_id))
     if not period.show.is_githubs:
         return history.read_again(lambda: _read_periods(table, badge_id, period, clock()))
@@ -161,12 +164,9 @@ def number(views: BadgeNumbers, options: PeriodOptions) -> int | None:
 
     It is None if nobody has told GitHub's number.
     """
-    match options.show:
-        case Show.TOTAL | Show.TODAY_TOTAL:
-            return options.total(views.total.shown)
-        case Show.VISITORS | Show.CLONES if views.told is None:
-            return None
-    return views.of_period
+    if options.show in ALL_VIEWS:
+        return options.total(views.total.shown)
+    return None if options.show.is_githubs and views.told is None else views.of_period
 
 
 def write(views: BadgeNumbers, options: PeriodOptions) -> str:
@@ -174,6 +174,6 @@ def write(views: BadgeNumbers, options: PeriodOptions) -> str:
     shown = number(views, options)
     if shown is None:
         return UNKNOWN
-    is_both = options.show is Show.TODAY_TOTAL
+    is_both = options.show is TODAY_TOTAL
     today = f"{options.write(views.of_period)} today · " if is_both else ""
     return today + options.write(shown)

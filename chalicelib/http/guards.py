@@ -121,14 +121,14 @@ def check_quota(resources: Resources) -> None:
         raise NoNewBadgesError("no new badges here")
 
 
-def check_caller(authentication: Authentication, request: Request) -> None:
+def check_caller(route: Route, request: Request) -> None:
     """Raise `UnauthorizedError` or `ForbiddenError` unless the caller may call the route."""
-    if authentication is Authentication.NONE:
+    if route.is_public:
         return
     caller = caller_of(request)
-    if authentication is Authentication.OPERATOR and not caller.is_operator:
+    if route.authentication is Authentication.OPERATOR and not caller.is_operator:
         raise ForbiddenError(OF_A_USER)
-    if authentication is Authentication.USER and caller.is_operator:
+    if route.authentication is Authentication.USER and caller.is_operator:
         raise ForbiddenError(OF_AN_OPERATOR)
 
 

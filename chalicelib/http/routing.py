@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chalicelib.http import errors
@@ -42,7 +42,7 @@ class Authentication(Enum):
     """The bearer of any known token; the route itself compares a user's token with its wallet."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
     """A method and a path template, and the function that answers.
 
@@ -67,16 +67,20 @@ class Route:
     options: type[Options] | None = Options
     is_deprecated: bool = False
 
-    @property
+    @cached_property
+    def is_public(self) -> bool:
+        """Return whether anybody may call the route."""
+        return self.authentication is Authentication.NONE
+
+    @cached_property
     def writes(self) -> bool:
         """Return whether the method is one for changes."""
         return self.method in WRITING_METHODS
 
-    @property
+    @cached_property
     def changes_by_secret(self) -> bool:
         """Return whether the route changes a badge for whoever has its secret."""
-        is_public = self.authentication is Authentication.NONE
-        return self.writes and is_public and not self.from_any_site
+        return self.writes and self.is_public and not self.from_any_site
 
     @property
     def draws_failures(self) -> bool:

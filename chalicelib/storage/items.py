@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from chalicelib.storage.errors import StorageRefusedError
@@ -104,19 +104,15 @@ def check_value(value: object, levels: int = MAX_LEVELS) -> None:
         case dict():
             _check_map(value, levels)
         case list():
-            _check_parts(value, levels - 1)
+            for part in value:
+                check_value(part, levels - 1)
         case _:
             raise StorageRefusedError(f"a table holds str, int, lists and maps, not {value!r}")
 
 
 def _check_map(value: Mapping[str, object], levels: int) -> None:
-    _check_parts(value.values(), levels - 1)
-    for name in value:
+    for name, part in value.items():
         if not isinstance(name, str):
             raise StorageRefusedError(f"the keys of a map are texts, not {name!r}")
-
-
-def _check_parts(parts: Iterable[object], levels: int) -> None:
-    for part in parts:
         if not isinstance(part, str) and (type(part) is not int or abs(part) >= NUMBERS_END):
-            check_value(part, levels)  # few parts are neither texts nor numbers
+            check_value(part, levels - 1)  # few parts are neither texts nor numbers

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
 from chalicelib.http.fields import MAX_BYTES
-from chalicelib.http.messages import Request, Response, Unchanging
+from chalicelib.http.messages import EMPTY, Request, Response, Unchanging
 from chalicelib.units import Seconds
 from vumi.server.clients import (
     MAX_BODIES,
@@ -40,6 +40,7 @@ LARGE_BYTES = 32_768
 The buffers of the system take one such body of a client that does not read, and no second one waits
 in the memory of the process.
 """
+ANSWER, IDLE = Phase.ANSWER, Phase.IDLE
 SERVER = {"server": "vu-mi"}
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
@@ -138,7 +139,7 @@ class Application:
             given = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
             forwarded = b", ".join(given).decode("latin-1")
             client = self._proxies.client_of(client, forwarded)
-        self.connections.enter(peer, Phase.ANSWER)
+        self.connections.enter(peer, ANSWER)
         try:
             try:
                 reply = await self._answer(client, partial(self._read_head, scope, client))
@@ -154,18 +155,13 @@ class Application:
             await send(_start(response, is_last=self.is_stopping))
             await send({"type": "http.response.body", "body": response.body})
         finally:
-            self.connections.enter(peer, Phase.IDLE)
+            self.connections.enter(peer, IDLE)
 
     def _read_head(self, scope: Scope, client: str) -> Request | BodyExpected:
         """Return a request, unless it has a body. Raises `ClientError` and `StorageError`."""
         length, headers = read_framing(scope)
-        request = Request(
-            scope["method"],
-            scope["raw_path"].decode(),
-            query=query.parse(scope["query_string"].decode()),
-            headers=headers,
-            client=client,
-        )
+        path, asked = scope["raw_path"].decode(), query.parse(scope["query_string"].decode())
+        request = Request(scope["method"], path, EMPTY, asked, headers, b"", None, client)
         if not length:
             return request
         try:
@@ -193,7 +189,7 @@ class Application:
                     body = await _receive_body(receive, kept=kept)
             except TimeoutError:
                 raise BodyTooSlowError(self._body_seconds) from None
-            self.connections.enter(peer, Phase.ANSWER)
+            self.connections.enter(peer, ANSWER)
             return await self._answer(request.client, lambda: request._replace(body=body))
 
 

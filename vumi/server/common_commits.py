@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.history.routes import TOP
@@ -38,6 +38,7 @@ from vumi.storage.database import CorruptFileError
 MARK = "\n"
 """The beginning of the names of crowds, which no client's name has."""
 NEW_IDS = f"{MARK}new ids"
+NEW_ID = Action.NEW_ID
 THREADS = 40
 """Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
@@ -50,12 +51,8 @@ Reply: TypeAlias = Response | BodyExpected | Callable[[], Response | BodyExpecte
 """A response, the request for a body, or the function that answers on a thread."""
 
 
-class Waiting(NamedTuple):
-    """A request, the future that gets its reply, and whether it waits for a turn of its crowd."""
-
-    read: Read
-    answered: asyncio.Future[Reply]
-    is_deferred: bool = False
+Waiting: TypeAlias = tuple[Read, asyncio.Future[Reply], bool]
+"""A request, the future that gets its reply, and whether it waits for a turn of its crowd."""
 
 
 class CommonCommits:
@@ -90,7 +87,7 @@ class CommonCommits:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Reply] = loop.create_future()
         is_idle, now = not self._waiting, self._stopwatch()
-        self._waiting.add(network_of(client), Waiting(read, answered), now)
+        self._waiting.add(network_of(client), (read, answered, False), now)
         if self._resting and not self._waiting.wait(now):
             self._resting.cancel()
             is_idle, self._resting = True, None
@@ -116,9 +113,9 @@ class CommonCommits:
         self._waiting.rest(ended - began, ended)
         if responses := sum([isinstance(reply, Response) for reply in replies]):
             self._on_commit(responses, ended - began)
-        for one, reply in zip(batch, replies, strict=True):
-            if not one.answered.done():
-                one.answered.set_result(reply)
+        for (_, answered, _), reply in zip(batch, replies, strict=True):
+            if not answered.done():
+                answered.set_result(reply)
         if self._waiting:
             # First the loop sends these responses, and takes the requests that came meanwhile.
             loop.call_soon(loop.call_soon, self._commit)
@@ -131,7 +128,7 @@ class CommonCommits:
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")
             batch.extend(self._waiting.clear())
-            return [partial(self._answer_alone, one.read) for one in batch]
+            return [partial(self._answer_alone, read) for read, _, _ in batch]
 
     def _answer_in_turn(self, batch: list[Waiting]) -> list[Reply]:
         """Answer requests, and add them to the batch, until the time of a commit is over."""
@@ -139,13 +136,15 @@ class CommonCommits:
         start = now = self._stopwatch()
         waiting = self._waiting.take(now)
         while waiting:
+            read, answered, is_again = waiting
             batch.append(waiting)
-            self._crowds.begin(is_again=waiting.is_deferred)
-            reply = self._reply(waiting.read)
+            self._crowds.begin(is_again=is_again)
+            reply = self._reply(read)
             began, now = now, self._stopwatch()
             if reply is None:
-                again = batch.pop()._replace(is_deferred=True)
-                self._waiting.defer(again, now - began, now, self._crowds.current)
+                batch.pop()
+                again, crowd = (read, answered, True), self._crowds.current
+                self._waiting.defer(again, now - began, now, crowd)
             else:
                 replies.append(reply)
                 self._waiting.charge(now - began, now, self._crowds.current)
@@ -222,9 +221,9 @@ class Crowds:
         self.join(MARK + badge_id)
 
     def wait(self, action: Action, client: str) -> Seconds:
-        if action is Action.NEW_ID:
+        if action is NEW_ID:
             self.join(NEW_IDS)
-        if action is Action.REQUEST and self.is_again and is_on_event_loop():
+        if self.is_again and action is Action.REQUEST and is_on_event_loop():
             return 0.0
         return self._limits.wait(action, client)
 

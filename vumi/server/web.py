@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from pathlib import Path
-from typing import TypeVarTuple, Unpack
+from typing import Any, TypeVarTuple, Unpack
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -230,7 +230,7 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._calls: deque[tuple[asyncio.Handle, Callable[[], object]]] = deque()
+        self._calls: deque[tuple[asyncio.Handle, Context, Callable[..., object], Any]] = deque()
         self._is_woken = False
 
     def call_soon_threadsafe(
@@ -245,8 +245,9 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
 
         Raises `RuntimeError` if the loop is closed.
         """
+        context = context or copy_context()
         handle = asyncio.Handle(callback, args, self, context)
-        self._calls.append((handle, partial((context or copy_context()).run, callback, *args)))
+        self._calls.append((handle, context, callback, args))
         if not self._is_woken:
             self._is_woken = True
             super().call_soon_threadsafe(self._take_calls)
@@ -255,11 +256,11 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
     def _take_calls(self) -> None:
         self._is_woken = False  # a call that is appended after the last one is taken wakes again
         while self._calls:
-            handle, call = self._calls.popleft()
+            handle, context, callback, args = self._calls.popleft()
             if handle.cancelled():
                 continue
             try:
-                call()
+                context.run(callback, *args)
             except Exception as failure:  # noqa: BLE001  the other calls must come
-                context = {"message": "a call failed", "exception": failure, "handle": handle}
-                self.call_exception_handler(context)
+                failed = {"message": "a call failed", "exception": failure, "handle": handle}
+                self.call_exception_handler(failed)

@@ -98,6 +98,7 @@ class Database:
         with _translate_errors():
             _make_or_examine(path, file_format, migrates=migrates)
             self._connection = self._open()
+        self._cursor = self._connection.cursor()  # of the reads in a commit, which end one by one
         self._writer = Writer(self._connection)
         try:
             self._set_up(migrates=migrates)
@@ -186,7 +187,7 @@ class Database:
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
         try:
             if inside is not None:
-                return inside.execute(sql, arguments).fetchall()
+                return self._cursor.execute(sql, arguments).fetchall()
             with self._reader() as reader:
                 return reader.execute(sql, arguments).fetchall()
         except sqlite3.Error as error:

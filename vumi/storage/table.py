@@ -133,7 +133,8 @@ ALL_ITEMS = (
 )
 NUMBER = "INSERT INTO viewed (pk, expires) VALUES (?, ?) ON CONFLICT DO NOTHING"
 STORE_VIEW = (
-    "INSERT INTO views (badge, sk, ttl, attributes) SELECT number, ?, ?, ? FROM viewed WHERE pk = ?"
+    "INSERT INTO views (badge, sk, ttl, attributes)"
+    " SELECT number, ?, ?, nullif(?, '') FROM viewed WHERE pk = ?"
     " ON CONFLICT (badge, sk) DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
 )
 DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
@@ -200,7 +201,7 @@ def _view_row_of(key: Key, item: Item) -> Row:
     """Return the parameters of `STORE_VIEW`, which stores nothing for a badge without a number."""
     ttl = _integer(item, "ttl")
     if len(item) == len(VIEW_ITEM) and ttl is not None:
-        return key.sk, ttl, None, key.pk
+        return key.sk, ttl, "", key.pk  # SQLite's module is slow with None
     return key.sk, ttl, _to_json(item), key.pk
 
 
