@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -47,7 +47,6 @@ WITHOUT_LENGTH = {204, 304}
 MAX_HEAD_BYTES = 16_384
 TARGET = re.compile(rb"/(?!/)[!-~]*")
 """One slash and printable ASCII. Some proxies take the text after two slashes for a host."""
-QUERY = re.compile(rb"[!-~]*")
 LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -221,23 +220,23 @@ def read_framing(scope: Scope) -> tuple[int, Mapping[str, str]]:
     size = len(path) + len(given) + len(joined) + 2 * len(fields) + 1
     if size > MAX_HEAD_BYTES:
         raise HeadTooLargeError(size)
-    if not (TARGET.fullmatch(path) and QUERY.fullmatch(given)):
+    if not TARGET.fullmatch(b"?".join((path, given))):
         raise BadRequestError("the target must be a path with one / before it, percent-encoded")
     texts = joined.decode("latin-1").split("\n")
-    names, values = texts[::2], texts[1::2]
-    headers = dict(zip(names, values, strict=False))
-    if names.count("host") != 1 or (not headers["host"] and scope["http_version"] != "1"):
-        raise BadRequestError("send one Host header")
+    rest = iter(texts)
+    headers = dict(zip(rest, rest, strict=False))
     if len(headers) < len(fields):
-        headers = _combine(zip(names, values, strict=True))
+        headers = _combine(texts)
+    if texts[::2].count("host") != 1 or (not headers["host"] and scope["http_version"] != "1"):
+        raise BadRequestError("send one Host header")
     if "transfer-encoding" in headers:
         raise BadRequestError("send the body with Content-Length, not with Transfer-Encoding")
     return _length(headers["content-length"]) if "content-length" in headers else 0, headers
 
 
-def _combine(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _combine(texts: Sequence[str]) -> dict[str, str]:
     combined = defaultdict[str, list[str]](list)
-    for name, value in fields:
+    for name, value in zip(texts[::2], texts[1::2], strict=True):
         combined[name].append(value)
     return {name: ", ".join(values) for name, values in combined.items()}
 
