@@ -127,7 +127,7 @@ class RequestMetrics:
     def __init__(self, table: RouteTable, *, access_log: bool) -> None:
         self._table = table
         self._access_log = access_log
-        self._numbers = Counter[tuple[str, ...]]()
+        self._numbers = Counter[tuple[str, str, int]]()
         self._times = defaultdict[str, Histogram](partial(Histogram, BOUNDS))
         self._commit_times, self._commit_sizes = Histogram(BOUNDS), Histogram(SIZES)
 
@@ -136,10 +136,9 @@ class RequestMetrics:
 
         The path of a badge is the template of its route, so it needs no search.
         """
-        status = str(response.status)
-        if (method, path, status) not in self._numbers:
+        if (method, path, response.status) not in self._numbers:
             method, path = self._route(method, path)
-        self._numbers[method, path, status] += 1
+        self._numbers[method, path, response.status] += 1
         self._times[path].add(seconds)
         if self._access_log:
             _log(method, path, response, seconds)
@@ -160,7 +159,7 @@ class RequestMetrics:
         yield Family(
             "vumi_http_requests_total",
             "Requests that were answered.",
-            dict(self._numbers),
+            {(*route, str(status)): number for (*route, status), number in self._numbers.items()},
             ("method", "route", "status"),
         )
         yield Family.by_label(
