@@ -53,6 +53,7 @@ ROUTES = RouteTable(
         Route("GET", "/tokenless", answer),
         Route("GET", "/page", answer, options=ANY_OPTIONS),
         Route("GET", "/tokens", answer, Authentication.TOKEN),
+        Route("POST", "/operated", answer, Authentication.TOKEN),
         Route("GET", "/timers", answer, Authentication.TOKEN, feature=Feature.EVENTS),
         Route("GET", "/coins/badge", answer, on_failure=draw, feature=Feature.WALLETS),
     )
@@ -236,6 +237,17 @@ def test_a_request_with_a_wrong_token_is_counted_before_the_token_is_read() -> N
     resources = limited(Action.REQUEST)
     statuses = [ask("GET", "/tokens", resources, authorization="Bearer x").status for _ in range(2)]
     assert statuses == [401, 429]
+
+
+@pytest.mark.parametrize(
+    ("path", "second"), [("/name", 429), ("/any", 204), ("/operated", 204), ("/tokenless", 204)]
+)
+def test_changes_by_secrets_alone_are_limited(path: str, second: int) -> None:
+    resources, method = limited(Action.CHANGE), "GET" if path == "/tokenless" else "POST"
+    caller = Caller(Role.USER, "0" * 8 + "-0000-4000-8000-" + "0" * 12)
+    request = Request(method, path, caller=caller, client=CLIENT)
+    answers = [dispatch(ROUTES, request, resources).status for _ in range(2)]
+    assert answers[1] == second
 
 
 def test_an_address_is_not_in_the_text_of_a_request() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
@@ -61,6 +62,17 @@ def test_a_cancelled_call_is_not_made(loop: SharedWakeLoop) -> None:
     loop.call_soon_threadsafe(loop.stop)
     on_own_thread(loop.run_forever)
     assert came == ["kept"]
+
+
+def test_a_call_has_the_given_context_or_that_of_its_caller(loop: SharedWakeLoop) -> None:
+    caller, seen = ContextVar("caller", default="nobody"), list[str]()
+    given = copy_context()
+    caller.set("this")
+    loop.call_soon_threadsafe(lambda: seen.append(caller.get()))
+    loop.call_soon_threadsafe(lambda: seen.append(caller.get()), context=given)
+    loop.call_soon_threadsafe(loop.stop)
+    on_own_thread(loop.run_forever)
+    assert seen == ["this", "nobody"]
 
 
 def test_a_call_that_fails_delays_no_other(loop: SharedWakeLoop) -> None:
