@@ -225,11 +225,14 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
 
     The threads of granian pass each request by `call_soon_threadsafe`. asyncio's own writes a byte
     to a socket for each of them, and each write gives the interpreter to another thread. Without
-    it, a request takes a tenth less processor time.
+    it, a request takes a tenth less processor time. From Python 3.12 on, a task also begins when it
+    is made, and not one turn of the loop later.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        if sys.version_info >= (3, 12):
+            self.set_task_factory(asyncio.eager_task_factory)
         self._calls: deque[tuple[asyncio.Handle, Context, Callable[..., object], Any]] = deque()
         self._is_woken = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
 from typing import Any
@@ -73,6 +74,21 @@ def test_a_call_has_the_given_context_or_that_of_its_caller(loop: SharedWakeLoop
     loop.call_soon_threadsafe(loop.stop)
     on_own_thread(loop.run_forever)
     assert seen == ["this", "nobody"]
+
+
+def test_a_task_begins_when_it_is_made_if_python_can_do_that(loop: SharedWakeLoop) -> None:
+    began: list[str] = []
+
+    async def begin() -> None:
+        began.append("task")
+
+    async def run() -> None:
+        task = asyncio.create_task(begin())
+        began.append("maker")
+        await task
+
+    on_own_thread(loop.run_until_complete, run())
+    assert began == (["task", "maker"] if sys.version_info >= (3, 12) else ["maker", "task"])
 
 
 def test_a_call_that_fails_delays_no_other(loop: SharedWakeLoop) -> None:
