@@ -63,25 +63,14 @@ def _queues(database: Database, names: Sequence[str], now: Seconds) -> Iterator[
     numbers = {name: one.messages for name, one in states.items()}
     ages = {name: max(0.0, now - one.oldest_sent_at) for name, one in states.items()}
     overdue = {name: max(0.0, now - one.first_visible_at) for name, one in states.items()}
-    for name, meaning, values in (
-        ("vumi_queue_messages", "Messages that wait or are being handled.", numbers),
-        (
-            "vumi_queue_oldest_message_age_seconds",
-            "Age of the oldest message since it was sent; 0 without a message.",
-            ages,
-        ),
-        (
-            "vumi_queue_overdue_seconds",
-            "Time for which a message could have been received; 0 without such a message.",
-            overdue,
-        ),
-        (
-            "vumi_dead_letters",
-            "Messages that failed too often.",
-            dict.fromkeys(states, 0) | letters,
-        ),
-    ):
-        yield Family.by_label(name, meaning, "queue", values)
+    meaning = "Messages that wait or are being handled."
+    yield Family.by_label("vumi_queue_messages", meaning, "queue", numbers)
+    meaning = "Age of the oldest message since it was sent; 0 without a message."
+    yield Family.by_label("vumi_queue_oldest_message_age_seconds", meaning, "queue", ages)
+    meaning = "Time for which a message could have been received; 0 without such a message."
+    yield Family.by_label("vumi_queue_overdue_seconds", meaning, "queue", overdue)
+    letters = dict.fromkeys(states, 0) | letters
+    yield Family.by_label("vumi_dead_letters", "Messages that failed too often.", "queue", letters)
 
 
 def _fold_lag(database: Database, now: Seconds) -> Family:
