@@ -184,18 +184,15 @@ class Progress:
             seconds += 1
             if seconds >= FIRST_SECONDS and self.stream.isatty():
                 done = f", {self.done:,} so far" if self.done else ""
-                self._write(f"{CLEAR_LINE}{self.doing} ({seconds} s{done})")
+                line = f"{CLEAR_LINE}{self.doing} ({seconds} s{done})"
+                print(line, end="", file=self.stream, flush=True)
                 self.shown = True
 
     def hide(self) -> None:
         """Remove the line, so that a message can be printed."""
         if self.shown:
-            self._write(CLEAR_LINE)
+            print(CLEAR_LINE, end="", file=self.stream, flush=True)
             self.shown = False
-
-    def _write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from vumi.cli.output import as_json, print_json, print_result, until_stopped, wa
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin.installation import PATIENCE, Installation, LetterOutcome, map_patiently
 from vumi.operate.installations.file import open_installation
-from vumi.storage.queue import SqliteQueue
 
 BATCH_MESSAGES = 10
 POLL_SECONDS = 0.2
@@ -170,14 +169,9 @@ def receive(invocation: Invocation, queue: str, *, follow: bool) -> None:
     with open_installation(invocation.settings, invocation.clock) as installation:
         events = installation.event_queue(queue)
         while not stopped.is_set():
-            if not _print_messages(events) and (not follow or stopped.wait(POLL_SECONDS)):
+            messages = events.receive(BATCH_MESSAGES)
+            for message in messages:
+                click.echo(message.body)
+            events.delete(messages)  # after an interruption before it, they are printed again
+            if not messages and (not follow or stopped.wait(POLL_SECONDS)):
                 return
-
-
-def _print_messages(queue: SqliteQueue) -> int:
-    """Print some messages, then delete them; after an interruption they are printed again."""
-    messages = queue.receive(BATCH_MESSAGES)
-    for message in messages:
-        click.echo(message.body)
-    queue.delete(messages)
-    return len(messages)

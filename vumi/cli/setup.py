@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -144,20 +144,16 @@ def init(*, systemd: bool, caddy: str | None, nginx: str | None, out: Path) -> N
     files = list(setup.files())
     if not files:
         raise click.UsageError("nothing to write: give --systemd, --caddy HOST or --nginx HOST")
-    _write({out / file.target.name: setup.adapt(file.example.read_text()) for file in files})
-    click.echo(f"{plural(len(files), 'file')} in {out}. The commands that are left:", err=True)
-    for line in setup.commands(out):
-        click.echo(line)
-
-
-def _write(texts: Mapping[Path, str]) -> None:
-    """Write new files, all or none. Raises `ReportedError`."""
+    texts = {out / file.target.name: setup.adapt(file.example.read_text()) for file in files}
     for path in texts:
         if os.path.lexists(path):
             raise ReportedError(f"{path} exists; remove it, or give another folder by --out")
+    out.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    click.echo(f"{plural(len(files), 'file')} in {out}. The commands that are left:", err=True)
+    for line in setup.commands(out):
+        click.echo(line)
 
 
 @click.command(

@@ -117,7 +117,17 @@ def statement(
         for entry, change, found in lines:
             if since <= entry.at < until:
                 _print_line(wallet_id, entry, change, found)
-        _print_end(wallet_id, balance, found)
+    if wants_json():
+        print_json({"wallet": wallet_id, "balance": str(balance), "journal": str(found)})
+    if found != balance:
+        raise ReportedError(
+            f"the wallet {wallet_id} has {balance}, but its journal adds up to"
+            f" {found}; entries reach the archive some minutes after they leave the table, so run"
+            " it again in 15 minutes",
+            status=3,
+        )
+    if not wants_json():
+        click.echo(f"The balance is {balance}, and the journal adds up to it.")
 
 
 def _print_line(wallet_id: str, entry: Entry, change: int, balance: int) -> None:
@@ -133,18 +143,3 @@ def _print_line(wallet_id: str, entry: Entry, change: int, balance: int) -> None
         f"{to_iso8601(entry.at):24}  {posting.kind:8}  {change:>+20}  {balance:>20}"
         f"  {other}".rstrip()
     )
-
-
-def _print_end(wallet_id: str, balance: int, found: int) -> None:
-    """Print the balance, and whether the journal adds up to it. Raises `ReportedError`."""
-    if wants_json():
-        print_json({"wallet": wallet_id, "balance": str(balance), "journal": str(found)})
-    if found != balance:
-        raise ReportedError(
-            f"the wallet {wallet_id} has {balance}, but its journal adds up to"
-            f" {found}; entries reach the archive some minutes after they leave the table, so run"
-            " it again in 15 minutes",
-            status=3,
-        )
-    if not wants_json():
-        click.echo(f"The balance is {balance}, and the journal adds up to it.")
