@@ -77,13 +77,10 @@ def reporting(failed: str) -> Iterator[None]:
     """Raise `ReportedError` in place of an error of the disk or of SQLite."""
     try:
         yield
-    except OSError as error:
-        advice = ADVICE.get(error.errno or 0, "")
-        raise ReportedError(f"{failed}: {error}{advice}") from error
-    except (UnsafeFileError, StorageError) as error:
-        raise ReportedError(f"{failed}: {error}") from error
-    except sqlite3.Error as error:
-        raise ReportedError(f"{failed}: {to_storage_error(error)}") from error
+    except (OSError, UnsafeFileError, StorageError, sqlite3.Error) as error:
+        reason = to_storage_error(error) if isinstance(error, sqlite3.Error) else error
+        advice = ADVICE.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+        raise ReportedError(f"{failed}: {reason}{advice}") from error
 
 
 @contextmanager
