@@ -243,7 +243,12 @@ class Import:
         """Read and write a badge until no other write comes in between."""
         while True:
             summary, is_decided = self._read_badge(row.badge_id)
-            outcome = self._choose_outcome(summary.base == row.count, is_decided)
+            if summary.base == row.count:
+                outcome = ImportOutcome.SAME
+            elif not is_decided:
+                outcome = ImportOutcome.IMPORTED
+            else:
+                outcome = ImportOutcome.REPLACED if self.replace else ImportOutcome.KEPT
             result = ImportResult(row, outcome, summary.base)
             if self.dry_run or outcome in {ImportOutcome.SAME, ImportOutcome.KEPT}:
                 return result
@@ -262,10 +267,3 @@ class Import:
         if alias := text(item, "alias"):
             name, item = alias, self.table.get(keys.summary(alias)) or {}
         return Summary.of(name, item), "base" in item or "reset" in item
-
-    def _choose_outcome(self, is_same: bool, is_decided: bool) -> ImportOutcome:  # noqa: FBT001  two properties of a line
-        if is_same:
-            return ImportOutcome.SAME
-        if not is_decided:
-            return ImportOutcome.IMPORTED
-        return ImportOutcome.REPLACED if self.replace else ImportOutcome.KEPT

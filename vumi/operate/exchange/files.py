@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from chalicelib.settings import Settings
-from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError, plural
 from vumi.operate.admin.installation import Group, Source
@@ -93,22 +92,17 @@ def export(source: Source, settings: Settings, now: Seconds, writer: LineWriter)
     writer.write(header)
     for group in source.groups:
         for item in chain([group.head], group.rest):
-            writer.write(_to_line(item))
+            kind = kind_of(item)
+            line = kind.to_line(item)
+            if kind is VIEW:
+                line.pop("ttl", None)  # each engine keeps views for its own time
+            writer.write(line)
         yield group
     for queue, body in source.queued_events:
         writer.write({"type": QUEUED_EVENT, "queue": queue, "body": body})
     for name, content in source.objects:
         writer.write({"type": OBJECT, "name": name, "text": _unzip_object(name, content)})
     writer.end()
-
-
-def _to_line(item: Item) -> Mapping[str, Any]:
-    """Return the line of an item; views have no TTL, because each engine keeps them for its own."""
-    kind = kind_of(item)
-    line = kind.to_line(item)
-    if kind is VIEW:
-        line.pop("ttl", None)
-    return line
 
 
 def _unzip_object(name: str, content: bytes) -> str:

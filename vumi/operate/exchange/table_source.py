@@ -61,7 +61,11 @@ def read_groups(installation: Installation, sleep: Callable[[Seconds], None]) ->
 
     read = partial(_read, installation.table)
     for groups in map_patiently(read, others(), installation.map_parallel):
-        yield from _take_new(groups, done)
+        names = {text(group.head, "PK") for group in groups}
+        if not names & done:
+            if len(names) > 1:
+                done |= names  # another name of the badge has no groups of its own
+            yield from groups
     if wallets:
         wait = cut_at + CLOCKS_SECONDS + POSTING_SECONDS - installation.clock()
         sleep(max(wait, 0))
@@ -87,16 +91,6 @@ def _find_head(item: Item) -> Key | None:
         return None
     head = next(one for one in HEADS if one.partition == kind.partition)
     return Key(text(item, "PK"), head.sort)
-
-
-def _take_new(groups: Sequence[Group], done: set[str]) -> Iterator[Group]:
-    """Yield the groups of a badge unless another name of it had them; remember several names."""
-    names = {text(group.head, "PK") for group in groups}
-    if names & done:
-        return
-    if len(names) > 1:
-        done |= names
-    yield from groups
 
 
 def read_badge(table: Table, badge_id: str) -> list[Group]:

@@ -250,8 +250,7 @@ def open_installation(
 ) -> Iterator[FileInstallation]:
     """Open the file of DATA, which must exist: a new file would mean that DATA is wrong.
 
-    Raises `ReportedError` and `UnsafeFileError` if another user controls the
-    folder.
+    Raises `ReportedError`, and `UnsafeFileError` if another user controls the folder.
     """
     path = find_file(settings.folder)
     refuse_foreign_entries(settings.folder)
