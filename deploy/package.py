@@ -49,8 +49,7 @@ PIP_ENVIRONMENT = {
     "PIP_ONLY_BINARY": ":all:",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-"""The environment that makes pip refuse files without a hash, and sources, which it would build.
-"""
+"""The environment that makes pip refuse files without a hash, and sources, which it builds."""
 
 PROJECT = "vu-mi"
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")

@@ -50,10 +50,8 @@ FUNCTIONS = {
     "archive_entries": "ArchiveEntries",
 }
 """The logical name in the template of each function, by its name in Chalice."""
-SET_BY_CHALICE = frozenset({"Queue", "Stream", "StartingPosition"})
-"""Properties of an event source that Chalice sets when it creates the mapping."""
-FOR_ALARMS = frozenset({"MetricsConfig"})
-"""Properties of an event source that only the alarms of the one stack need."""
+LEFT_OUT = frozenset({"Queue", "Stream", "StartingPosition", "MetricsConfig"})
+"""Properties of an event source that Chalice sets, or that only the one stack's alarms need."""
 POLL_SECONDS = 10.0
 MAX_ATTEMPTS = 121
 """Tries of a call: 20 minutes."""
@@ -204,8 +202,7 @@ def _call(operation: Callable[[], object], pause: Callable[[float], None]) -> No
 def mapping_options(function: str) -> dict[str, Any]:
     """Return the options of a function's event source mapping, by Lambda's names."""
     [source] = _read_properties(function)["Events"].values()
-    left_out = SET_BY_CHALICE | FOR_ALARMS
-    return {name: value for name, value in source["Properties"].items() if name not in left_out}
+    return {name: value for name, value in source["Properties"].items() if name not in LEFT_OUT}
 
 
 def _read_properties(function: str) -> dict[str, Any]:
