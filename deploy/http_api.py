@@ -96,7 +96,13 @@ def routes(table: Iterable[Route]) -> Template:
     latest: dict[Feature | None, str] = {None: "DefaultRoute"}
     for key, route in {key: one for one in table for key in _keys(one)}.items():
         name = "".join(["Route", *map(str.capitalize, re.findall("[A-Za-z0-9]+", key))])
-        made[name] = _route(key, route, latest.get(route.feature, latest[None]))
+        kind = OF_VIEWS if route in get_views.TABLE.routes else GUARDED
+        made[name] = {
+            "Type": "AWS::ApiGatewayV2::Route",
+            **({"Condition": CONDITIONS[route.feature]} if route.feature else {}),
+            "DependsOn": latest.get(route.feature, latest[None]),
+            "Properties": {"ApiId": {"Ref": "HttpApi"}, "RouteKey": key, **kind},
+        }
         latest[route.feature] = name
     return made
 
@@ -108,14 +114,3 @@ def _keys(route: Route) -> list[str]:
     # Without events and wallets there is no authorizer, so `api_handler` checks the other tokens.
     is_guarded = route.feature is not None and route.authentication is not Authentication.NONE
     return [f"{method} {route.path}" for method in route.methods if is_guarded]
-
-
-def _route(key: str, route: Route, before: str) -> Template:
-    kind = OF_VIEWS if route in get_views.TABLE.routes else GUARDED
-    condition = {"Condition": CONDITIONS[route.feature]} if route.feature else {}
-    return {
-        "Type": "AWS::ApiGatewayV2::Route",
-        **condition,
-        "DependsOn": before,
-        "Properties": {"ApiId": {"Ref": "HttpApi"}, "RouteKey": key, **kind},
-    }

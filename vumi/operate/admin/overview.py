@@ -211,23 +211,19 @@ def group(items: Iterable[Item]) -> Iterator[BadgeItems]:
     """Yield the badges among the items of a table, in which those of a partition are together."""
     badges = (item for item in items if text(item, "PK").startswith(keys.PARTITION))
     for partition, of_badge in groupby(badges, key=lambda item: text(item, "PK")):
-        yield _collect(partition.removeprefix(keys.PARTITION), of_badge)
-
-
-def _collect(badge_id: str, items: Iterable[Item]) -> BadgeItems:
-    singles: dict[str, Item] = {}
-    days, views = [], []
-    for item in items:
-        sk = text(item, "SK")
-        if sk.startswith(keys.DAY):
-            days.append(item)
-        elif sk.startswith(keys.VIEW):
-            views.append(sk)
-        else:
-            singles[sk] = item
-    return BadgeItems(
-        badge_id, singles.get(keys.SUMMARY, {}), singles.get(keys.OWNER, {}), days, views
-    )
+        singles: dict[str, Item] = {}
+        days, views = [], []
+        for item in of_badge:
+            sk = text(item, "SK")
+            if sk.startswith(keys.DAY):
+                days.append(item)
+            elif sk.startswith(keys.VIEW):
+                views.append(sk)
+            else:
+                singles[sk] = item
+        badge_id = partition.removeprefix(keys.PARTITION)
+        summary, owner = singles.get(keys.SUMMARY, {}), singles.get(keys.OWNER, {})
+        yield BadgeItems(badge_id, summary, owner, days, views)
 
 
 def _summarise(
