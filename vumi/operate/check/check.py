@@ -82,10 +82,9 @@ def check_content(folder: Path, read: Read = open_read_only) -> list[Finding]:
         try:
             with read(path) as connection:
                 return list(_check_content(connection, folder))
-        except StorageError as error:
-            findings = [wrong(f"{path}: {error}")]
-        except sqlite3.Error as error:
-            findings = [wrong(f"{path}: {to_storage_error(error)}")]
+        except (StorageError, sqlite3.Error) as error:
+            reason = to_storage_error(error) if isinstance(error, sqlite3.Error) else error
+            findings = [wrong(f"{path}: {reason}")]
     return findings
 
 

@@ -98,8 +98,9 @@ def read_badge(table: Table, badge_id: str) -> list[Group]:
     for _ in range(TRIES):
         names = _find_names(table, badge_id)
         before = _read_summaries(table, names)
-        if badge_id not in names or not _is_one_badge(before, names):
-            continue
+        aliases = [text(before.get(keys.summary(name), {}), "alias") for name in names]
+        if badge_id not in names or aliases != ["", *names[:1] * (len(names) - 1)]:
+            continue  # some name is no alias of the first one, or the first one is an alias
         groups = [_read_name(table, before.get(keys.summary(name)), name) for name in names]
         if _find_names(table, badge_id) == names and _read_summaries(table, names) == before:
             return [group for group in groups if group]
@@ -117,13 +118,6 @@ def _find_names(table: Table, badge_id: str) -> list[str]:
 def _read_summaries(table: Table, names: Sequence[str]) -> dict[Key, Item]:
     found = table.get_all([keys.summary(name) for name in names])
     return {key_of(item): item for item in found}
-
-
-def _is_one_badge(summaries: Mapping[Key, Item], names: Sequence[str]) -> bool:
-    """Return whether all names but the first are aliases of the first, which is none."""
-    place, *aliases = names
-    found = [text(summaries.get(keys.summary(name), {}), "alias") for name in names]
-    return found == ["", *[place for _ in aliases]]
 
 
 def _read_name(table: Table, head: Item | None, name: str) -> Group | None:
