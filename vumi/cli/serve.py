@@ -166,9 +166,8 @@ def _describe_data(engine: Engine) -> str:
     if engine.is_new:
         return "new"
     badges = engine.badges(COUNTED_BADGES + 1)
-    if badges > COUNTED_BADGES:
-        return f"more than {plural(COUNTED_BADGES, 'badge')}"
-    return plural(badges, "badge")
+    more = "more than " if badges > COUNTED_BADGES else ""
+    return more + plural(min(badges, COUNTED_BADGES), "badge")
 
 
 def _explain(error: OSError, settings: StandaloneSettings) -> str:

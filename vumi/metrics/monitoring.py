@@ -23,7 +23,6 @@ from vumi.metrics.counters import CONTENT_TYPE, Family, LogEvents, RequestMetric
 from vumi.server.clients import ClientLimits
 from vumi.server.common_commits import METRICS
 
-PROC = Path("/proc/self")
 KEPT_SECONDS = 1.0
 """The time for which a scrape is the answer to others, so that many scrapes slow no visitor."""
 HEADERS = {
@@ -38,7 +37,7 @@ Check: TypeAlias = Callable[[Request, AuthenticationResources], None]
 """A function that raises a `ClientError` unless a request may read the metrics."""
 
 
-def read_process(started_at: Seconds, proc: Path = PROC) -> Iterator[Family]:
+def read_process(started_at: Seconds, proc: Path = Path("/proc/self")) -> Iterator[Family]:
     """Yield the metrics of this process, with the names that Prometheus' own clients give them.
 
     Those of `proc` are only where the system has it, as Linux has. Source: proc(5).

@@ -158,9 +158,6 @@ def _make_objects(
             left_out.append(f"change {sequence}: {error}")
 
 
-PAGE_IDS = 1_000
-
-
 class FileInstallation:
     """The `admin.installation.Installation` in one open file."""
 
@@ -211,7 +208,7 @@ class FileInstallation:
             yield ArchivedObject(name, partial(BytesIO, content))
         yield from in_folder(self.data / archive.FOLDER, since)
 
-    def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
+    def viewed_ids(self, limit: int = 1_000) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""
         after = ""
         while rows := self.database.read(
