@@ -197,28 +197,28 @@ class DynamoTable:
                 refused.append(item)
         return refused
 
+    @translate_errors()
     def _write_single(self, write: Put | Update | Delete) -> None:
         operation = {Put: "put_item", Update: "update_item", Delete: "delete_item"}[type(write)]
-        with translate_errors():
-            try:
-                self._send(operation, _arguments(write))
-            except exceptions.ClientError as error:
-                if code_of(error) == "ConditionalCheckFailedException":
-                    raise ConditionFailedError({0: _item_in(error.response)}) from error
-                raise
+        try:
+            self._send(operation, _arguments(write))
+        except exceptions.ClientError as error:
+            if code_of(error) == "ConditionalCheckFailedException":
+                raise ConditionFailedError({0: _item_in(error.response)}) from error
+            raise
 
+    @translate_errors()
     def _transact(self, writes: Sequence[Write]) -> None:
         items: Any = [
             {ENTRIES[type(write)]: {"TableName": self._name, **_arguments(write)}}
             for write in writes
         ]
-        with translate_errors():
-            try:
-                self._client.transact_write_items(TransactItems=items)
-            except exceptions.ClientError as error:
-                if code_of(error) == "TransactionCanceledException":
-                    raise _cancellation(error) from error
-                raise
+        try:
+            self._client.transact_write_items(TransactItems=items)
+        except exceptions.ClientError as error:
+            if code_of(error) == "TransactionCanceledException":
+                raise _cancellation(error) from error
+            raise
 
     def _pages(self, request: Mapping[str, Any], limit: int) -> Iterator[dict[str, Any]]:
         """Yield the pages of a Query, each of at most 1 MB, until `limit` items are read."""
@@ -231,11 +231,8 @@ class DynamoTable:
             request = {**request, "ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
-        def once() -> dict[str, Any]:
-            with translate_errors():
-                return self._send(operation, request)
-
-        return self._retry.call(once)
+        send = translate_errors()(self._send)
+        return self._retry.call(lambda: send(operation, request))
 
     def _send(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         response: dict[str, Any] = getattr(self._client, operation)(TableName=self._name, **request)

@@ -30,14 +30,8 @@ class SqsQueue:
 
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         check_delay(delay)
-
-        def once() -> None:
-            with translate_errors():
-                self._client.send_message(
-                    QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)
-                )
-
-        self._retry.call(once)
+        send, seconds = translate_errors()(self._client.send_message), math.ceil(delay)
+        self._retry.call(lambda: send(QueueUrl=self._url, MessageBody=body, DelaySeconds=seconds))
 
     def send_all(self, messages: Sequence[Message]) -> None:
         for message in messages:
