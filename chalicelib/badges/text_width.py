@@ -188,9 +188,11 @@ def _compute_advance(char: str, table: Mapping[str, int]) -> int:
     """Compute the advance of a character without an entry, from its class or decomposition."""
     if unicodedata.category(char) in INVISIBLE_CATEGORIES:
         return 0
+    if "\uac00" <= char <= "\ud7a3":
+        return HANGUL
     squares = unicodedata.east_asian_width(char)
     if squares in "WF":
-        return _advance_of_square(char)
+        return EMOJI if "\u2300" <= char < "\u2c00" else EM
     if squares == "H":
         return EM // 2
     parts = unicodedata.normalize("NFKD", char)
@@ -200,24 +202,18 @@ def _compute_advance(char: str, table: Mapping[str, int]) -> int:
     return blocks[bisect_right(blocks, ord(char), key=itemgetter(0)) - 1][1]
 
 
-def _advance_of_square(char: str) -> int:
-    if "\uac00" <= char <= "\ud7a3":
-        return HANGUL
-    return EMOJI if "\u2300" <= char < "\u2c00" else EM
-
-
 @cache
 def _read_advances(face: Face) -> dict[str, int]:
-    others = zip(OTHER_LETTERS, _parse_numbers(OTHERS), strict=True)
-    arabic = zip(ARABIC_LETTERS, _parse_numbers(ARABIC), strict=True)
+    others = zip(OTHER_LETTERS, map(int, OTHERS.split()), strict=True)
+    arabic = zip(ARABIC_LETTERS, map(int, ARABIC.split()), strict=True)
     # The list of a face that draws only capitals is shorter than the letters.
-    own = zip(LETTERS, _parse_numbers(face.value), strict=False)
+    own = zip(LETTERS, map(int, face.value.split()), strict=False)
     return dict([*others, *arabic, *own])
 
 
 @cache
 def _read_joined_advances() -> dict[str, int]:
-    return dict(zip(ARABIC_LETTERS, _parse_numbers(ARABIC_JOINED), strict=True))
+    return dict(zip(ARABIC_LETTERS, map(int, ARABIC_JOINED.split()), strict=True))
 
 
 @cache
@@ -226,7 +222,3 @@ def _read_blocks() -> list[tuple[int, int]]:
     return [
         (int(first, 16), int(usual)) for first, usual in zip(words[::2], words[1::2], strict=True)
     ]
-
-
-def _parse_numbers(listed: str) -> list[int]:
-    return [int(number) for number in listed.split()]
