@@ -329,7 +329,11 @@ def measure_spark(days: Sequence[int]) -> int:
 
 def draw_line(days: Sequence[int], x: float, bottom: int, background: str) -> str:
     """Write the line and the area below it; their highest point is the day with most views."""
-    step, heights = _find_step(days), _scale(days)
+    step, most = _find_step(days), max(days)
+    # In half pixels: 0 for no views, and at least 1 for some.
+    heights = [
+        1 + round(2 * (SPARK_HEIGHT - 1) * views / most) / 2 if views else 0 for views in days
+    ]
     rises = " ".join(_move(step, before - after) for before, after in pairwise(heights))
     line = f"M{x:g} {bottom - heights[0]:g}l{rises}"
     color = _choose_color(background)
@@ -342,12 +346,6 @@ def draw_line(days: Sequence[int], x: float, bottom: int, background: str) -> st
 
 def _find_step(days: Sequence[int]) -> int:
     return next(step for most, step in SPARK_STEPS.items() if len(days) <= most)
-
-
-def _scale(days: Sequence[int]) -> list[float]:
-    """Return heights in half pixels: 0 for no views, and at least 1 for some."""
-    most = max(days)
-    return [1 + round(2 * (SPARK_HEIGHT - 1) * views / most) / 2 if views else 0 for views in days]
 
 
 def _move(right: float, down: float) -> str:

@@ -47,7 +47,6 @@ class HasWalletError(ClientError):
 
     def __init__(self, wallet_id: str) -> None:
         super().__init__(f"the user has a wallet: {wallet_id}")
-        self.wallet_id = wallet_id
         self.details = {"id": wallet_id}
 
 

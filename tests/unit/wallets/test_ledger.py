@@ -269,7 +269,7 @@ def test_a_new_wallet_is_empty_and_has_its_user_and_its_time(table: Table) -> No
 def test_a_user_has_one_wallet(bank: Bank) -> None:
     with pytest.raises(wallets.HasWalletError, match=bank.a) as has:
         wallets.open_wallet(bank.table, "user-a", NOW)
-    assert has.value.wallet_id == bank.a
+    assert has.value.details == {"id": bank.a}
     assert wallets.of_user(bank.table, "user-b").wallet_id == bank.b
     with pytest.raises(UnknownWalletError, match="the user has no wallet"):
         wallets.of_user(bank.table, "nobody")
