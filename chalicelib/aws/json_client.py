@@ -53,9 +53,7 @@ DOMAINS = {
     "us-isob": "sc2s.sgov.gov",
     "us-isof": "csp.hci.ic.gov",
 }
-"""The domains of AWS's partitions, by the beginnings of their regions."""
-DOMAIN = "amazonaws.com"
-"""The domain of the regions of all other partitions."""
+"""The domains of partitions by the beginnings of their regions; all others have amazonaws.com."""
 FIRST_ERROR = 300
 TRACE = "_X_AMZN_TRACE_ID"
 """Lambda sets this variable. With its value, Lambda finds functions that invoke themselves."""
@@ -278,7 +276,7 @@ def json_client(
 
 def endpoint_of(service: str, region: str, environment: Mapping[str, str]) -> SplitResult:
     """Return the URL of a service in a region, or the one that the environment names."""
-    domain = DOMAINS.get(region.rsplit("-", 2)[0], DOMAIN)
+    domain = DOMAINS.get(region.rsplit("-", 2)[0], "amazonaws.com")
     url = urlsplit(
         environment.get(f"AWS_ENDPOINT_URL_{service.upper()}")
         or environment.get("AWS_ENDPOINT_URL")

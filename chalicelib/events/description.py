@@ -13,8 +13,6 @@ from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventE
 from chalicelib.http.fields import Field, array, closed, enum, integer, record, schema, string
 from chalicelib.http.openapi import MOMENT, Operation, Section, body_of, success
 
-KEPT_DAYS = KEPT_SECONDS // 86_400
-
 STATUS = schema(
     "Status",
     enum(Status),
@@ -114,7 +112,7 @@ OPERATIONS = {
         body_of(requests.EventBody, url=URL_EXAMPLE, log=LOG_EXAMPLE),
     ),
     "getEvent": Operation(
-        f"Events are kept until {KEPT_DAYS} days after they are done.",
+        f"Events are kept until {KEPT_SECONDS // 86_400} days after they are done.",
         {200: success(EVENT, example=EVENT_EXAMPLE)},
         [UnknownEventError],
     ),

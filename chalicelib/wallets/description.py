@@ -39,7 +39,6 @@ TRANSACTIONS = record(
     {"cursor": TRANSACTION_ID},
 )
 
-HAS_WALLET = Refusal.of(wallet.HasWalletError, id=WALLET_ID)
 FULL = Refusal(
     "DepositRefused",
     409,
@@ -83,7 +82,7 @@ OPERATIONS = {
     "openWallet": Operation(
         "A user has one wallet. Its balance is 0.",
         {200: success(BALANCE, example={"id": A_WALLET, "balance": "0"})},
-        [HAS_WALLET],
+        [Refusal.of(wallet.HasWalletError, id=WALLET_ID)],
         body_of(serializers.WalletBody, {"user_id": A_USER}),
     ),
     "getMyWallet": Operation(
