@@ -231,8 +231,11 @@ class DynamoTable:
             request = {**request, "ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
-        send = translate_errors()(self._send)
-        return self._retry.call(lambda: send(operation, request))
+        def once() -> dict[str, Any]:
+            with translate_errors():
+                return self._send(operation, request)
+
+        return self._retry.call(once)
 
     def _send(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         response: dict[str, Any] = getattr(self._client, operation)(TableName=self._name, **request)

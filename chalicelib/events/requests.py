@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 from chalicelib.events.event import ID, Event, Target, TargetKind
 from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
 from chalicelib.http.fields import Body, Field, closed, integer, schema, string, text_like
-from chalicelib.http.tokens import digest
 from chalicelib.outgoing import urls
 from chalicelib.settings import QUEUE_NAME
 from chalicelib.ulids import new_ulid
@@ -62,6 +61,10 @@ def _json(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except ValueError:
         raise BadRequestError("the body has a number that JSON does not know") from None
+
+
+def _digest(what: str) -> str:
+    return hashlib.sha256(what.encode()).hexdigest()
 
 
 def _number(given: object, wanted: str) -> float:
@@ -187,7 +190,7 @@ def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> Event
     if target.kind is TargetKind.QUEUE and target.address not in queues:
         listed = ", ".join(sorted(queues)) or "none"
         raise BadRequestError(f"target: no queue {target.address[:30]!r}; there are {listed}")
-    request = digest(_json(asked.given))
+    request = _digest(_json(asked.given))
     return Event(event_id, at, now, target, asked.payload, request, next_at=at)
 
 
@@ -198,7 +201,7 @@ def read_timer(body: bytes, now: Milliseconds) -> Event:
     if seconds > MAX_AHEAD_SECONDS:
         raise BadRequestError(f"hours, minutes, seconds: give at most {MAX_AHEAD_SECONDS} seconds")
     at = now + to_milliseconds(seconds)
-    return Event(event_id, at, now, asked.url, "", digest(event_id), next_at=at)
+    return Event(event_id, at, now, asked.url, "", _digest(event_id), next_at=at)
 
 
 def _when(asked: EventBody, now: Milliseconds) -> Milliseconds:
@@ -233,5 +236,5 @@ def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> Event:
     _check_ahead(at, now, "ts")
     name = f"{at}\n{said}".encode(errors="surrogatepass")
     event_id = hashlib.sha1(name, usedforsecurity=False).hexdigest()
-    target, request = Target(TargetKind.LOG), digest(event_id)
+    target, request = Target(TargetKind.LOG), _digest(event_id)
     return Event(event_id, at, now, target, _json(said), request, next_at=at)
