@@ -248,7 +248,7 @@ class SharedWakeLoop(asyncio.SelectorEventLoop):
 
         Raises `RuntimeError` if the loop is closed.
         """
-        context = context or copy_context()
+        context = copy_context() if context is None else context
         handle = asyncio.Handle(callback, args, self, context)
         self._calls.append((handle, context, callback, args))
         if not self._is_woken:
