@@ -48,5 +48,9 @@ class S3Archive:
 
     def put(self, name: str, body: bytes) -> None:
         check_object_name(name)
-        put = translate_errors()(self._client.put_object)
-        self._retry.call(lambda: put(Bucket=self._bucket, Key=name, Body=body))
+
+        def once() -> None:
+            with translate_errors():
+                self._client.put_object(Bucket=self._bucket, Key=name, Body=body)
+
+        self._retry.call(once)

@@ -30,8 +30,14 @@ class SqsQueue:
 
     def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         check_delay(delay)
-        send, seconds = translate_errors()(self._client.send_message), math.ceil(delay)
-        self._retry.call(lambda: send(QueueUrl=self._url, MessageBody=body, DelaySeconds=seconds))
+
+        def once() -> None:
+            with translate_errors():
+                self._client.send_message(
+                    QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)
+                )
+
+        self._retry.call(once)
 
     def send_all(self, messages: Sequence[Message]) -> None:
         for message in messages:

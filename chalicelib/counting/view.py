@@ -159,7 +159,7 @@ _windows = cache(Windows)
 
 def view_item(badge_id: str, ulid: str, ttl: WholeSeconds) -> Item:
     """Return the item of a view, whose key is `keys.view`."""
-    return {"PK": keys.PARTITION + badge_id, "SK": keys.VIEW + ulid, "ttl": ttl}
+    return {"PK": keys.partition(badge_id), "SK": keys.VIEW + ulid, "ttl": ttl}
 
 
 def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:

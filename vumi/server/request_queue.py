@@ -36,6 +36,7 @@ SLOW_DISK = 2.0
 """The time in which a commit takes requests on a slow disk, as a multiple of what it takes itself:
 to store the views of its requests, less than half of their time, and to wait for the disk."""
 MAX_COMMIT_SECONDS = 0.02
+"""The longest time in which a commit takes requests, however slow the disk is."""
 MEAN_COMMITS = 8
 """Commits whose own times are averaged. A few copy the write-ahead log, and take longer."""
 HEAVY_COMMIT_SECONDS = 0.001
