@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from operator import itemgetter
+from typing import NamedTuple
 
 from chalicelib import telemetry
 from chalicelib.counting import keys, storing
@@ -29,6 +30,7 @@ VIEW_BYTES = 49
 """The size of a view, without the id."""
 AHEAD_MILLISECONDS: Milliseconds = 5_000
 """A life of an id begins this long after the clock's time, because clocks differ by seconds."""
+SORT_KEY = itemgetter("SK")
 ULID_AT = len(keys.VIEW)
 """The place of the ULID in the sort key of a view."""
 SUMMARY_ATTRIBUTES = (
@@ -121,12 +123,11 @@ def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool 
     if summary.alias and follow:
         return read(table, summary.alias, with_today=with_today, follow=False)
     first = first_live(summary)
-    views = cast("list[str]", [item["SK"] for item in page[has_summary:]])
-    newest = [sk[ULID_AT:] for sk in views if sk >= first]
+    newest = [sk[ULID_AT:] for sk in map(SORT_KEY, page[has_summary:]) if sk >= first]
     live = len(newest)
-    if live == len(views) and len(page) == limit:
-        rest = MAX_LIVE - live + 1
-        live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
+    if live + has_summary == len(page) == limit:
+        rest, last = MAX_LIVE - live + 1, keys.VIEW + newest[-1]
+        live += table.count(partition, first=first, last=last, limit=rest) - 1
     return Count(summary, live, newest, not page)
 
 

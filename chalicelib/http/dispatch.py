@@ -65,9 +65,10 @@ def admit(table: RouteTable, request: Request, resources: AuthenticationResource
 def _answer(route: Route, request: Request, resources: AuthenticationResources) -> Response:
     """Call the handler of a route if the caller may."""
     guards.check_limit(REQUEST, request, resources)
-    request = _authenticate(route, request, resources)
-    guards.check_site(route, request)
-    guards.check_caller(route, request)
+    if not route.is_open:
+        request = _authenticate(route, request, resources)
+        guards.check_site(route, request)
+        guards.check_caller(route, request)
     guards.check_options(route, request)
     if route.changes_by_secret:
         guards.check_limit(Action.CHANGE, request, resources)

@@ -78,6 +78,11 @@ class Route:
         return self.method in WRITING_METHODS
 
     @cached_property
+    def is_open(self) -> bool:
+        """Return whether no token, no site and no setting decides who may call the route."""
+        return self.is_public and not self.writes and self.feature is None
+
+    @cached_property
     def changes_by_secret(self) -> bool:
         """Return whether the route changes a badge for whoever has its secret."""
         return self.writes and self.is_public and not self.from_any_site
@@ -100,7 +105,7 @@ public_read = partial(Route, "GET", with_head=True, from_any_site=True)
 class Match(NamedTuple):
     """The routes of a path by method, and the values of its parameters, as they were sent."""
 
-    routes: Mapping[str, Route]
+    routes: dict[str, Route]
     parameters: Mapping[str, str]
 
 
@@ -109,13 +114,13 @@ class RouteTable:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        self._exact: dict[str, dict[str, Route]] = {}
+        self._exact: dict[str, Match] = {}
         self._templates: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in self.routes:
             if "{" in route.path:
                 methods = self._templates.setdefault(tuple(route.path.split("/")), {})
             else:
-                methods = self._exact.setdefault(route.path, {})
+                methods = self._exact.setdefault(route.path, Match({}, {})).routes
             for method in route.methods:
                 if method in methods:
                     raise ValueError(f"two routes answer {method} {route.path}")
@@ -123,8 +128,8 @@ class RouteTable:
 
     def find(self, path: str) -> Match | None:
         """Return the routes of a path, or None if there are none."""
-        if (routes := self._exact.get(path)) is not None:
-            return Match(routes, {})
+        if (match := self._exact.get(path)) is not None:
+            return match
         segments = path.split("/")
         for template, routes in self._templates.items():
             if (parameters := _parameters(template, segments)) is not None:

@@ -171,6 +171,8 @@ def test_a_count_stays_within_its_bounds_and_ends_at_the_limit(table: Table) -> 
     for partition in ("USER#a", "b"):
         assert table.count(partition, first="VIEW#1", last="VIEW#3", limit=9) == 2
         assert table.count(partition, first="VIEW#2", last="VIEWS", limit=9) == 2
+    table.put_all([item("OWNER")])
+    assert table.count("USER#a", first="OWNER", last="VIEW#1", limit=9) == 2
 
 
 def test_reads_continue_after_a_page_of_one_megabyte(table: Table) -> None:

@@ -143,8 +143,9 @@ class Application:
             try:
                 reply = await self._answer(client, partial(self._read_head, scope, client))
                 if isinstance(reply, BodyExpected):
-                    reply = await self._answer_with_body(reply, receive, peer)
-                response = cast("Response", reply)
+                    response = await self._answer_with_body(reply, receive, peer)
+                else:
+                    response = reply
             except Exception as failure:  # noqa: BLE001  the connection must get an answer
                 response = errors.to_response(failure)
             path = scope["raw_path"].decode("latin-1")
@@ -170,7 +171,7 @@ class Application:
 
     async def _answer_with_body(
         self, expected: BodyExpected, receive: Receive, peer: Peer
-    ) -> Response | BodyExpected:
+    ) -> Response:
         """Read the body of a request, and answer the request.
 
         A body is not kept in memory if its request is refused without it. It is read nevertheless,
@@ -189,7 +190,8 @@ class Application:
             except TimeoutError:
                 raise BodyTooSlowError(self._body_seconds) from None
             self.connections.enter(peer, ANSWER)
-            return await self._answer(request.client, lambda: request._replace(body=body))
+            with_body = request._replace(body=body)
+            return cast("Response", await self._answer(request.client, lambda: with_body))
 
 
 async def _receive_body(receive: Receive, *, kept: bool) -> bytes:

@@ -74,8 +74,8 @@ class SqliteTable:
         return PAGE_ITEMS
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
-        are_views = _is_view(Key(partition, first)) and last.startswith(keys.VIEW)
-        sql = COUNT_VIEWS if are_views else COUNT
+        are_views = first.startswith(keys.VIEW) and last.startswith(keys.VIEW)
+        sql = COUNT_VIEWS if are_views and partition.startswith(keys.PARTITION) else COUNT
         [(found,)] = self._database.read(sql, (partition, first, last or AFTER_EVERY_TEXT, limit))
         return min(int(found), limit)
 

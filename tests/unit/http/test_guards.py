@@ -287,6 +287,7 @@ def test_a_route_of_a_feature_that_is_switched_off_says_so_before_it_asks_for_a_
     message = json.loads(response.body)["error"]["message"]
     assert message == "events are switched off in this deployment: EVENTS=off"
     assert refusal(ask("GET", "/timers", without(Feature.WALLETS))) == (401, "unauthorized")
+    assert b"wallets are switched off" in ask("GET", "/coins/badge", without(Feature.WALLETS)).body
 
 
 # ---- scripts of other sites: what they may read and send
