@@ -160,7 +160,9 @@ def _hold(host: str, port: int) -> list[socket.socket]:
     free port for 0.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # For a text, Python loads its tables for international names.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise OSError(errno.EADDRNOTAVAIL, "no such host") from None
     held: list[socket.socket] = []
