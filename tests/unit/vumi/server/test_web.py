@@ -131,8 +131,8 @@ def test_it_listens_on_all_addresses_of_a_host(
     look_up = socket.getaddrinfo
     hosts = ["127.0.0.1", "127.0.0.2"]
 
-    def find_two(host: str, *others: Any, **named: Any) -> Any:
-        found = hosts if host == "two.example" else [host]
+    def find_two(host: str | bytes, *others: Any, **named: Any) -> Any:
+        found = hosts if host == b"two.example" else [host]
         return [entry for one in found for entry in look_up(one, *others, **named)]
 
     monkeypatch.setattr(socket, "getaddrinfo", find_two)
