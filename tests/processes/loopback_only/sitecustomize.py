@@ -20,7 +20,8 @@ def _refuse(event: str, args: tuple[Any, ...]) -> None:
 
 def _is_loopback(host: Any) -> bool:
     try:
-        return host is None or ip_address(host).is_loopback
+        text = host.decode() if isinstance(host, bytes) else host
+        return text is None or ip_address(text).is_loopback
     except ValueError:
         return False
 
