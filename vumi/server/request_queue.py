@@ -79,7 +79,7 @@ class RequestQueue(Generic[Item]):
         self._heavy_cost: Seconds = 0.0
         self._own_time: Seconds = 0.0
         self._rest_until: Seconds = 0.0
-        self._seconds = COMMIT_SECONDS
+        self._commit_seconds = COMMIT_SECONDS
 
     def __bool__(self) -> bool:
         return bool(self._light.starts or self._heavy.starts)
@@ -97,7 +97,7 @@ class RequestQueue(Generic[Item]):
 
         A commit that `began` takes an item if one like the last one of its client ends in its time.
         """
-        queue, seconds = self._light, self._seconds
+        queue, seconds = self._light, self._commit_seconds
         if self._heavy.starts and (not queue.starts or now >= self._rest_until + MAX_DELAY_SECONDS):
             queue, seconds = self._heavy, HEAVY_COMMIT_SECONDS
             if now < self._rest_until:
@@ -152,7 +152,7 @@ class RequestQueue(Generic[Item]):
             self._rest_until = min(rested, now + MAX_DELAY_SECONDS)
         own_time = min(spent - self._cost, MAX_COMMIT_SECONDS / SLOW_DISK)
         self._own_time += (own_time - self._own_time) / MEAN_COMMITS
-        self._seconds = max(COMMIT_SECONDS, SLOW_DISK * self._own_time)
+        self._commit_seconds = max(COMMIT_SECONDS, SLOW_DISK * self._own_time)
         self._cost = self._heavy_cost = 0.0
 
     def clear(self) -> list[Item]:
