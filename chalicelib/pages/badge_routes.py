@@ -107,7 +107,7 @@ def get_views(request: Request, resources: ViewResources) -> Response:
         missing = VIEW_TAKEN if is_visit else UNAVAILABLE
         return respond(Badge.error(LABEL, missing), request)
     badge = asked.badge(asked.show.label, periods.write(views, asked), COLOR, views.days)
-    age = views.write_age(resources.view_clock) if views.told and badge.label else ""
+    age = views.write_age(resources.view_clock) if badge.label else ""
     return respond(badge._replace(label=badge.label + age) if age else badge, request)
 
 

@@ -79,7 +79,6 @@ class RequestQueue(Generic[Item]):
         self._heavy_cost: Seconds = 0.0
         self._own_time: Seconds = 0.0
         self._rest_until: Seconds = 0.0
-        self._commit_seconds = COMMIT_SECONDS
 
     def __bool__(self) -> bool:
         return bool(self._light.starts or self._heavy.starts)
@@ -97,14 +96,14 @@ class RequestQueue(Generic[Item]):
 
         A commit that `began` takes an item if one like the last one of its client ends in its time.
         """
-        queue, seconds = self._light, self._commit_seconds
+        queue, seconds = self._light, max(COMMIT_SECONDS, SLOW_DISK * self._own_time)
         if self._heavy.starts and (not queue.starts or now >= self._rest_until + MAX_DELAY_SECONDS):
             queue, seconds = self._heavy, HEAVY_COMMIT_SECONDS
             if now < self._rest_until:
                 return None
         if not queue.starts:
             return None
-        if began is not None and now + queue.starts[0][2].cost >= began + seconds:
+        if began is not None and now + queue.next().cost >= began + seconds:
             return None
         self._taken, self._taken_at = queue.take(), now
         return self._taken.waiting.popleft()
@@ -152,7 +151,6 @@ class RequestQueue(Generic[Item]):
             self._rest_until = min(rested, now + MAX_DELAY_SECONDS)
         own_time = min(spent - self._cost, MAX_COMMIT_SECONDS / SLOW_DISK)
         self._own_time += (own_time - self._own_time) / MEAN_COMMITS
-        self._commit_seconds = max(COMMIT_SECONDS, SLOW_DISK * self._own_time)
         self._cost = self._heavy_cost = 0.0
 
     def clear(self) -> list[Item]:
@@ -273,8 +271,12 @@ class FairQueue(Generic[Item]):
         self._time: Seconds = 0.0
         self._last_end: Seconds = 0.0
         self.starts: list[tuple[Seconds, int, Client[Item]]] = []
-        """The heap of clients with waiting items by their virtual starts; the first is next."""
+        """The heap of clients with waiting items, by their virtual starts."""
         self._order = count()
+
+    def next(self) -> Client[Item]:
+        """Return the client whose item is next."""
+        return self.starts[0][2]
 
     def enter(self, client: Client[Item]) -> None:
         """Let a client with waiting items wait for its turn. It owes only what it used here."""
